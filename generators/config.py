@@ -36,6 +36,8 @@ class Styles:
     """Percent of episodes in which old values may be mentioned after they were superseded."""
     repeat: int = 100
     """Percent of episodes in which values are told again in other words (`repeats` says how often)."""
+    forget: int = 10
+    """Percent of episodes in which somebody fails to remember the asked fact; no value is named."""
     no_update: int = 8
     """Percent of current-value episodes whose asked fact never changes."""
 
@@ -76,6 +78,8 @@ class TimelineConfig:
     """Longer pieces of advice in an assistant turn (about 22 words each)."""
     chat: Range = (1, 2)
     """Off-topic sentences in a user turn."""
+    echo: int = 10
+    """Percent of facts whose value the assistant says back."""
     gap_days: Range = (2, 24)
     """Days from one session to the next."""
     balanced: bool = True
@@ -105,13 +109,13 @@ LEVELS: dict[int, tuple[Range, Range, Range, Range]] = {
 }
 
 _PLAIN = Styles(explicit=100, implicit=0, paraphrased=0, correction=0, reversion=0, increment=0, late=0, repeat=0,
-                no_update=0)
+                forget=0, no_update=0)
 
 PRESETS: dict[str, TimelineConfig] = {
     # The saturated kind: explicit updates, talk without values in between, the answer is the last value told.
     "control": TimelineConfig(
         preset="control", difficulty=(1, 1), updates=(2, 3), distractors=(0, 0), repeats=(0, 0), facts=(0, 0),
-        turns=(2, 2), balanced=False, third_person=0, preamble=0, styles=_PLAIN, tips=(0, 0),
+        turns=(2, 2), echo=0, balanced=False, third_person=0, preamble=0, styles=_PLAIN, tips=(0, 0),
         asks=Asks(current=1, previous=0, count=0, yesno=0, change=0, abstain=0)),
     "curriculum": TimelineConfig(),
     "hard": TimelineConfig(
@@ -120,10 +124,15 @@ PRESETS: dict[str, TimelineConfig] = {
     # For a model of about 100M parameters: prompts of about 300 tokens, plain words, few values.
     "quick": TimelineConfig(
         preset="quick", difficulty=(2, 2), sessions=(3, 4), turns=(2, 2), updates=(1, 1), distractors=(1, 2),
-        repeats=(0, 1), facts=(0, 1), tips=(0, 0), chat=(2, 3), third_person=15, preamble=0, notes_chars=160,
+        echo=0, repeats=(0, 1), facts=(0, 1), tips=(0, 0), chat=(2, 3), third_person=15, preamble=0, notes_chars=160,
         styles=Styles(explicit=45, implicit=0, paraphrased=45, correction=0, reversion=0, increment=0, late=30,
-                      repeat=50, no_update=5),
+                      repeat=50, forget=0, no_update=5),
         asks=Asks(current=100, previous=0, count=0, yesno=0, change=0, abstain=0)),
+    # The length and turn distribution of LongMemEval's knowledge-update rows: two sessions, long assistant turns.
+    "longmemeval": TimelineConfig(
+        preset="longmemeval", difficulty=(3, 3), sessions=(2, 2), turns=(11, 13), updates=(1, 1), distractors=(1, 2),
+        repeats=(0, 1), facts=(2, 4), tips=(6, 26), chat=(2, 4), gap_days=(2, 90),
+        styles=Styles(explicit=25, implicit=50, paraphrased=25)),
 }
 
 
@@ -196,7 +205,7 @@ def check(config: TimelineConfig) -> TimelineConfig:
         for key, value in asdict(part).items():
             if value < 0:
                 raise ValueError(f"{key} must not be negative, got {value}")
-    for key in ("late", "repeat", "no_update", "reversion", "increment"):
+    for key in ("late", "repeat", "no_update", "forget", "reversion", "increment"):
         if getattr(config.styles, key) > 100:
             raise ValueError(f"{key} is a percentage, got {getattr(config.styles, key)}")
     if not sum(asdict(config.asks).values()):

@@ -8,6 +8,7 @@ from generators.config import TimelineConfig
 from generators.draw import Draw
 from generators.language import Language
 from generators.render import fill, phrases, sentence_case, topic
+from generators.values import universe
 from generators.world import EFFECTS, USER, Event, Slot, World, held, make_person, previous_of
 
 ORDERED = ("count", "quantity", "money", "duration")
@@ -100,10 +101,6 @@ def _yesno(draw: Draw, config: TimelineConfig, bank: Language, world: World) -> 
     return Question(text, gold, _unique(truths, (gold,)), f"{gold}.", _evidence(current_evidence(world)), named)
 
 
-def _size(value: str) -> int:
-    return int("".join(c for c in value if c.isdigit()))
-
-
 def _change(draw: Draw, config: TimelineConfig, bank: Language, world: World) -> Question:
     values = held(world.events, world.slot)
     new, old = values[-1], previous_of(values)
@@ -113,7 +110,8 @@ def _change(draw: Draw, config: TimelineConfig, bank: Language, world: World) ->
     ordered = bank.attributes[world.slot.attribute].value_type in ORDERED
     if ordered and draw.percent(50):
         text = draw.pick(bank.wrappers["direction"][0]).replace("{topic}", about)
-        gold = bank.chatter["directions"][0 if _size(new) > _size(old) else 1]
+        sizes = universe(bank.split, world.slot.attribute)
+        gold = bank.chatter["directions"][0 if sizes.index(new) > sizes.index(old) else 1]
         return Question(_asked(draw, config, bank, text), gold, [], f"{sentence_case(gold)}.", evidence)
     text = draw.pick(bank.wrappers["change"][0]).replace("{topic}", about)
     gold = f"from {old} to {new}"

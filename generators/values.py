@@ -22,7 +22,9 @@ CLOCK_MINUTES = {"train": (5, 20, 35, 50), "validation": (10, 25, 40, 55)}
 
 
 def number_text(value: int, form: str) -> str:
-    """A grid value in its attribute's written form: `{n}` with a thousands comma, or hours and minutes."""
+    """A grid value in its attribute's written form: `{n}` with a thousands comma, or seconds as "min_sec"."""
+    if form == "min_sec":
+        return f"{value // 60} minutes and {value % 60} seconds"
     return form.replace("{n}", f"{value:,}")
 
 
@@ -43,7 +45,10 @@ def _universe(bank: Language, attribute: Attribute) -> Sequence[str]:
     if "pool" in spec:
         return bank.pools[spec["pool"]]
     if "grid" in spec:
-        return [number_text(n, spec["format"]) for n in grid_numbers(bank.split, spec)]
+        numbers = grid_numbers(bank.split, spec)
+        if spec["format"] == "min_sec":
+            numbers = [n for n in numbers if n % 60 > 1]  # no "0 seconds" and no "1 seconds"
+        return [number_text(n, spec["format"]) for n in numbers]
     return {"clock": _clocks, "date": _dates, "record": _records}[attribute.value_type](bank.split, spec)
 
 
@@ -62,4 +67,4 @@ def _dates(split: str, spec: dict[str, Any]) -> list[str]:
 def _records(split: str, spec: dict[str, Any]) -> list[str]:
     del spec
     parity = 0 if split == "train" else 1
-    return [f"{won}-{lost}" for won in range(3, 15) for lost in range(2, 12) if (won + lost) % 2 == parity]
+    return [f"{won}-{lost}" for won in range(3, 15) for lost in range(3, 12) if (won + lost) % 2 == parity]

@@ -163,12 +163,12 @@ def _build(draw: Draw, config: TimelineConfig, bank: Language) -> World:
         told = _count_history(draw, config, bank, world, updates, distractors, taken)
     else:
         told = _history(draw, config, bank, world, updates, distractors, repeats, taken)
+    if draw.percent(config.styles.forget):
+        told.insert(draw.below(len(told) + 1), Event(slot, "forget", "forget", "", named=False))
     _place(draw, told, days)
     _untold_days(told, days)
     side = _side_facts(draw, config, bank, world, draw.between(config.facts or level[3]), taken)
-    order = sorted(range(len(told + side)), key=lambda i: (told + side)[i].day)
-    everything = told + side
-    world.events = [everything[i] for i in order]
+    world.events = sorted(told + side, key=lambda e: e.day)
     return world
 
 
