@@ -131,8 +131,8 @@ PRESETS: dict[str, TimelineConfig] = {
     # The length and turn distribution of LongMemEval's knowledge-update rows: two sessions, long assistant turns.
     "longmemeval": TimelineConfig(
         preset="longmemeval", difficulty=(3, 3), sessions=(2, 2), turns=(11, 13), updates=(1, 1), distractors=(1, 2),
-        repeats=(0, 1), facts=(2, 4), tips=(6, 26), chat=(2, 4), gap_days=(2, 90),
-        styles=Styles(explicit=25, implicit=50, paraphrased=25)),
+        repeats=(0, 1), facts=(2, 4), tips=(8, 34), chat=(2, 4), gap_days=(2, 90),
+        styles=Styles(explicit=25, implicit=50, paraphrased=25, late=35)),
 }
 
 

@@ -8,10 +8,18 @@ arithmetic only, no floating point.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
+from math import gcd
 from typing import TypeVar
 
 T = TypeVar("T")
 MASK = (1 << 64) - 1
+
+
+@cache
+def _strides(n: int) -> tuple[int, ...]:
+    """The steps that visit all n places before they come back."""
+    return tuple(k for k in range(1, n + 1) if gcd(k, n) == 1)
 
 
 class Draw:
@@ -49,6 +57,12 @@ class Draw:
             j = self.below(i + 1)
             out[i], out[j] = out[j], out[i]
         return out
+
+    def deck(self, items: Sequence[T]) -> list[T]:
+        """All items in an order of random start and stride: two draws instead of one an item, for idle talk."""
+        n = len(items)
+        at, stride = self.below(n), self.pick(_strides(n))
+        return [items[(at + k * stride) % n] for k in range(n)]
 
     def sample(self, items: Sequence[T], k: int) -> list[T]:
         """k different items in random order; cheap for a small k out of a long list."""

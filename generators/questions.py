@@ -134,23 +134,17 @@ def _abstain(draw: Draw, config: TimelineConfig, bank: Language, world: World) -
     return Question(text, gold, [], gold.split(".")[0] + ".", [])
 
 
-def _known(world: World, session: int) -> dict[Slot, list[str]]:
-    """What a perfect listener knows after a session: each slot's values in true order, misstatements taken out."""
-    known: dict[Slot, list[str]] = {}
-    for event in world.events:
-        if event.session is None or event.session > session:
-            continue
+def _listen(known: dict[Slot, list[str]], event: Event) -> None:
+    """Take one telling into what a perfect listener knows: each slot's values in true order, misstatements taken out."""
+    if event.kind == "prior":
+        values = known[event.slot]
+        values.insert(len(values) - 1, event.value)
+    elif event.kind in EFFECTS:
         values = known.setdefault(event.slot, [])
-        if event.kind == "prior":
-            values.insert(len(values) - 1, event.value)
-        elif event.kind in EFFECTS:
-            if event.kind == "correct" and values:
-                values.pop()
-            if not values or values[-1] != event.value:
-                values.append(event.value)
-        elif not values:
-            del known[event.slot]
-    return known
+        if event.kind == "correct":
+            values.pop()
+        if not values or values[-1] != event.value:
+            values.append(event.value)
 
 
 def _note(bank: Language, slot: Slot, values: list[str], with_previous: bool) -> str:
@@ -166,16 +160,38 @@ def oracle_notes(config: TimelineConfig, bank: Language, world: World) -> list[s
 
     What gives way first: the previous values of side facts, then side facts about others, then all side facts.
     """
-    notes = []
+    known: dict[Slot, list[str]] = {}
+    written: dict[tuple[Slot, bool], str] = {}
+    told = world.told()
+    at, notes, text = 0, [], ""
     for session in range(len(world.days)):
-        known = _known(world, session)
-        for level in range(4):
-            text = " ".join(_note(bank, slot, values, slot == world.slot or level == 0)
-                            for slot, values in known.items() if _kept(world, slot, level))
-            if len(text) <= config.notes_chars:
-                break
+        news = at
+        while at < len(told) and told[at].session == session:
+            _listen(known, told[at])
+            for with_previous in (True, False):
+                written.pop((told[at].slot, with_previous), None)
+            at += 1
+        if at > news:
+            text = _shortest(config, bank, world, known, written)
         notes.append(text)
     return notes
+
+
+def _shortest(config: TimelineConfig, bank: Language, world: World, known: dict[Slot, list[str]],
+              written: dict[tuple[Slot, bool], str]) -> str:
+    text = ""
+    for level in range(4):
+        parts = []
+        for slot, values in known.items():
+            if _kept(world, slot, level):
+                key = (slot, slot == world.slot or level == 0)
+                if key not in written:
+                    written[key] = _note(bank, slot, values, key[1])
+                parts.append(written[key])
+        text = " ".join(parts)
+        if len(text) <= config.notes_chars:
+            break
+    return text
 
 
 def _kept(world: World, slot: Slot, level: int) -> bool:

@@ -86,50 +86,55 @@ def tell(draw: Draw, bank: Language, event: Event, asked: Person) -> str:
     return sentence_case(fill(text, slot, event.value))
 
 
-def chatter(draw: Draw, template: str) -> str:
-    """Off-topic talk with values of its own."""
+def chatter(draw: Draw, template: str, taken: frozenset[str]) -> str:
+    """Off-topic talk with values of its own, none of them a value of the history."""
     if "{" not in template:
         return template
-    template = template.replace("{num}", str(draw.between((3, 9))))
-    return template.replace("{money}", f"${draw.between((12, 89))}")
+    while True:
+        number, money = str(draw.between((3, 12))), f"${draw.between((12, 149))}"
+        if number not in taken and money not in taken:
+            return template.replace("{num}", number).replace("{money}", money)
 
 
 class Talk:
     """The off-topic course of one session: questions with their answers, and advice that does not repeat soon."""
 
-    def __init__(self, draw: Draw, bank: Language) -> None:
-        self.draw, self.bank = draw, bank
+    def __init__(self, draw: Draw, bank: Language, taken: frozenset[str]) -> None:
+        self.draw, self.bank, self.taken = draw, bank, taken
         self.pairs: list[tuple[str, str]] = []
         self.advice: list[str] = []
         self.general: list[str] = []
         self.musings: list[str] = []
 
+    def fill(self, template: str) -> str:
+        return chatter(self.draw, template, self.taken)
+
     def pair(self) -> tuple[str, str]:
         """The next question and its answer; a new theme when the last one has nothing left to ask."""
         if not self.pairs:
             theme = self.draw.pick(self.bank.chatter["topics"])
-            self.pairs = [*self.draw.shuffled(theme["more"]), self.draw.pick(theme["asks"])]
-            self.advice = self.draw.shuffled(theme["tips"])
+            self.pairs = [*self.draw.deck(theme["more"]), self.draw.pick(theme["asks"])]
+            self.advice = self.draw.deck(theme["tips"])
         question, answer = self.pairs.pop()
-        return chatter(self.draw, question), chatter(self.draw, answer)
+        return self.fill(question), self.fill(answer)
 
     def musing(self) -> str:
         if not self.musings:
-            self.musings = self.draw.shuffled(self.bank.chatter["musings"])
-        return chatter(self.draw, self.musings.pop())
+            self.musings = self.draw.deck(self.bank.chatter["musings"])
+        return self.fill(self.musings.pop())
 
     def tip(self) -> str:
         if self.advice:
-            return chatter(self.draw, self.advice.pop())
+            return self.fill(self.advice.pop())
         if not self.general:
-            self.general = self.draw.shuffled(self.bank.chatter["general"])
-        return chatter(self.draw, self.general.pop())
+            self.general = self.draw.deck(self.bank.chatter["general"])
+        return self.fill(self.general.pop())
 
     def tips(self, count: int) -> str:
         """Advice in running text, or from four pieces on as a list with a heading to every two."""
         if count < 4:
             return " ".join([self.tip() for _ in range(count)])
-        leads = self.draw.sample(self.bank.chatter["leads"], min(count // 2, len(self.bank.chatter["leads"])))
+        leads = self.draw.deck(self.bank.chatter["leads"])[:count // 2]
         lines = [f"* **{lead}:** {self.tip()} {self.tip()}" for lead in leads]
         return "\n" + "\n".join(lines) + "\n"
 
@@ -151,14 +156,14 @@ def assistant_turn(draw: Draw, config: TimelineConfig, talk: Talk, answer: str, 
 
 
 def render_session(draw: Draw, config: TimelineConfig, bank: Language, asked: Person, events: list[Event],
-                   day: int) -> dict[str, Any]:
+                   day: int, taken: frozenset[str]) -> dict[str, Any]:
     """One session; sets turn and text of its events. The facts come along before, amid or after a request."""
     pairs = max(1, draw.between(config.turns) // 2)
     places = sorted([draw.below(pairs) for _ in events])
     for event, place in zip(events, places, strict=True):
         event.turn = 2 * place
         event.text = tell(draw, bank, event, asked)
-    talk = Talk(draw, bank)
+    talk = Talk(draw, bank, taken)
     turns: list[dict[str, str]] = []
     for i in range(pairs):
         facts = [e for e in events if e.turn == 2 * i] if events else []
@@ -178,5 +183,6 @@ def render(draw: Draw, config: TimelineConfig, bank: Language, world: World) -> 
         if event.session is not None:
             by_session[event.session].append(event)
     person = world.slot.person
-    return [render_session(draw, config, bank, person, events, day)
+    taken = frozenset(e.value for e in world.events)
+    return [render_session(draw, config, bank, person, events, day, taken)
             for events, day in zip(by_session, world.days, strict=True)]
