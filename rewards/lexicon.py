@@ -98,7 +98,7 @@ _PHRASES: dict[Cue, list[str]] = {
         current | present | updated | update | up to date value | settled on | settled for | settled in | settled into
         ended up | ends up | since then | ever since | since | later | finally | eventually | last note | last message
         last entry | last mention | latest note | new | your new | replacing | replaces | supersedes | superseding
-        at last | still | remains | these | instead | is yours | as of | up to date with | jetzt | nun | inzwischen
+        at last | still | remains | instead | is yours | as of | up to date with | jetzt | nun | inzwischen
         mittlerweile | heute | aktuell | derzeit | sondern | ahora | actualmente | hoy | sino | ya | maintenant
         actuellement | desormais | aujourd'hui | mais | adesso | ora | attualmente | oggi | agora | atualmente | hoje | nu
         tegenwoordig | momenteel | in the end | the update | after which | going forward | active | in force | in effect
@@ -116,7 +116,7 @@ _PHRASES: dict[Cue, list[str]] = {
         grew out of | grown out of | let go of | put aside | set aside | turned away from | fed up with | done with
         finished with | through with | broke up with | split up with | split from | gave away | given away | got over
         instead of your old | discarded | threw out | thrown out | scrapped | transferred out of | transferred from
-        fell out with | moved out from | turned your back on | weaned off | cut out | retired from | lost | over from
+        fell out with | moved out from | turned your back on | weaned off | cut out | retired from | over from
         """),
     Cue.GOTO: _lines("""
         switched to | switched over to | changed to | moved to | moved over to | moved into | moved on to | moved up to
@@ -129,7 +129,7 @@ _PHRASES: dict[Cue, list[str]] = {
         moved it to | changed it to | switched it to | brought to | expanded to | extended to | renamed to | renamed
         updated to | corrected to | revised to | moving to | switching to | changing to | went with | gone with | went for
         picked up | opted for | chose | superseded by | followed by | succeeded by | gave way to | and went to | set to
-        took over | got instead | have instead | came | moved down to
+        in favor of | in favour of | took over | got instead | have instead | came | moved down to
         """),
     Cue.HEDGE: _lines("""
         maybe | perhaps | possibly | might | could | could be | might be | may be | either | unsure | uncertain
