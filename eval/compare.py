@@ -50,6 +50,7 @@ class Row:
     right: int | None
     stale: int | None
     hedged: bool
+    is_stale: bool
     unscored_reason: str
     answer: str
     gold: str
@@ -209,6 +210,7 @@ def _row(line: str, where: str) -> Row:
         right=int(record["r_cur"]) if scored else None,
         stale=int(record["r_stale"]) if scored else None,
         hedged=record["verdict"] == "hedged",
+        is_stale=record["verdict"] == "stale",
         unscored_reason=str(record["unscored_reason"] or "no reason given"),
         answer="" if record["answer"] is None else str(record["answer"]),
         gold=str(record["gold"]),
@@ -295,7 +297,7 @@ def _side(run: Run, tasks: list[str], means: list[float]) -> Side:
         accuracy=sum(means) / n,
         low=interval.low,
         high=interval.high,
-        stale_rate=sum(_means(run, tasks, lambda row: float(row.stale == -1))) / n,
+        stale_rate=sum(_means(run, tasks, lambda row: float(row.is_stale))) / n,
         hedge_rate=sum(_means(run, tasks, lambda row: float(row.hedged))) / n,
         rows=len(run.rows),
         unscored=[(row.id, row.sample, row.unscored_reason) for row in run.unscored],

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from eval.progress import Progress
-from eval.rows import OVER_WINDOW, RunFolder, scored_row, unscored_row
+from eval.rows import OVER_WINDOW, RunFolder, no_gold_row, scored_row, unscored_row
 from supersede_env.episode import Episode
 from supersede_env.errors import UserError
 from supersede_env.longmemeval import Loaded
@@ -44,6 +44,9 @@ def select(options: argparse.Namespace, loaded: Loaded, protocols: list[Protocol
 
 def evaluate(job: Job, folder: RunFolder, lock: int) -> None:
     """Run or resume the evaluator, then write the rows of its traces. Raises `UserError` when it cannot start."""
+    rows = folder.read()
+    if rows and all(row["scored"] for row in rows if row["gold"] is not None):
+        return
     traces = folder.folder / TRACES / "traces.jsonl"
     total = len(job.episodes) * job.info.samples
     command, log = evaluator_command(job, folder.folder), folder.folder / "evaluator.log"
@@ -81,7 +84,7 @@ def evaluator_command(job: Job, folder: Path) -> list[str]:
         return [str(program), "@", str(resolved), "--resume"]
     if old_api:
         flags.append("--no-serve")
-    options, info, protocol = job.options, job.info, job.protocol
+    options, info = job.options, job.info
     os.environ.setdefault(options.api_key_var, "none")  # local servers take any key, the client insists on one
     settings: dict[str, Any] = {
         "model": options.model,
@@ -107,7 +110,7 @@ def rows_of(traces: Path, job: Job) -> list[dict[str, Any]]:
     found: dict[str, list[dict[str, Any]]] = {}
     for record in read_traces(traces):
         found.setdefault(record["task"]["data"]["episode"]["id"], []).append(record)
-    rows = [{**_no_gold(row_id, reason)} for row_id, reason in job.info.unscorable]
+    rows = [no_gold_row(row_id, reason) for row_id, reason in job.info.unscorable]
     for episode in job.episodes:
         records = found.get(episode.id, [])
         records.sort(key=lambda record: not record["ok"])  # after a resume a failed attempt may lie beside a good one
@@ -151,12 +154,6 @@ def _reason(record: dict[str, Any]) -> str:
     if "context_length" in stops or CONTEXT_LENGTH.search(text):
         return OVER_WINDOW
     return " ".join(text.split())[:300]
-
-
-def _no_gold(row_id: str, reason: str) -> dict[str, Any]:
-    keys = ("verdict", "r_cur", "r_stale", "reward", "answer", "question", "gold")
-    head = {"id": row_id, "sample": 0, "scored": False, "unscored_reason": reason}
-    return head | dict.fromkeys(keys)
 
 
 def _count_lines(file: Path) -> int:

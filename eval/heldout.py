@@ -159,9 +159,10 @@ def _protocol(options: argparse.Namespace, condition: str) -> ProtocolConfig:
 
 
 def _estimate(episodes: tuple[Episode, ...], protocols: list[ProtocolConfig], options: argparse.Namespace) -> None:
-    calls = sum(
-        NotesRollout(episode.view, protocol).num_turns for episode in episodes for protocol in protocols
-    ) * options.samples
+    calls = (
+        sum(NotesRollout(episode.view, protocol).num_turns for episode in episodes for protocol in protocols)
+        * options.samples
+    )
     chars = sum(len(turn.content) for episode in episodes for s in episode.sessions for turn in s.turns)
     tokens = chars * len(protocols) * options.samples // CHARS_PER_TOKEN
     print(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from supersede_env.errors import UserError
 
 
 @contextmanager
-def only_writer(folder: Path) -> Iterator[int]:
+def only_writer(folder: Path) -> Generator[int]:
     """Hold the folder's lock; yields its file descriptor, to be inherited by a child that writes on our behalf.
 
     The kernel drops the lock when the last holder dies, so a killed run never leaves one behind.
@@ -26,7 +26,9 @@ def only_writer(folder: Path) -> Iterator[int]:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise UserError(f"{folder} is being written by another process: wait for it, or give another --out") from None
+            raise UserError(
+                f"{folder} is being written by another process: wait for it, or give another --out"
+            ) from None
         yield descriptor
     finally:
         os.close(descriptor)

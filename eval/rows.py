@@ -20,7 +20,6 @@ from eval.stats import UNSCORED_LIMIT, wilson
 from rewards.currency import GRADER_VERSION
 from supersede_env.episode import Episode
 from supersede_env.errors import UserError
-from supersede_env.protocol import ProtocolConfig
 from supersede_env.scoring import Outcome, grade_answer, metrics
 
 RUN_FILE, ROWS_FILE = "run.json", "rows.jsonl"
@@ -91,11 +90,19 @@ def scored_row(
     }
 
 
+EMPTY = {"verdict": None, "r_cur": None, "r_stale": None, "reward": None, "answer": None}
+
+
 def unscored_row(episode: Episode, sample: int, reason: str) -> dict[str, Any]:
     """The row of a rollout that gave no answer to grade."""
-    empty = {"verdict": None, "r_cur": None, "r_stale": None, "reward": None, "answer": None}
     head = {"id": episode.id, "sample": sample, "scored": False, "unscored_reason": reason}
-    return head | empty | _task_fields(episode)
+    return head | EMPTY | _task_fields(episode)
+
+
+def no_gold_row(row_id: str, reason: str) -> dict[str, Any]:
+    """The row of a question that cannot be scored by anyone: it was not played."""
+    head = {"id": row_id, "sample": 0, "scored": False, "unscored_reason": reason}
+    return head | EMPTY | {"question": None, "gold": None}
 
 
 def _task_fields(episode: Episode) -> dict[str, Any]:
@@ -165,10 +172,6 @@ def write_atomic(file: Path, text: str) -> None:
     temporary = file.with_name(f".{file.name}.{os.getpid()}")
     temporary.write_text(text, encoding="utf-8")
     os.replace(temporary, file)
-
-
-def prompt_hash(config: ProtocolConfig) -> str:
-    return config.hash
 
 
 @dataclass(frozen=True, slots=True)

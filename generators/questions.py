@@ -62,8 +62,14 @@ def previous_evidence(world: World, value: str) -> list[Event]:
 
 def ask(draw: Draw, config: TimelineConfig, bank: Language, world: World) -> Question:
     """The question that the world was built for."""
-    makers = {"current": _current, "count": _current, "previous": _previous, "yesno": _yesno, "change": _change,
-              "abstain": _abstain}
+    makers = {
+        "current": _current,
+        "count": _current,
+        "previous": _previous,
+        "yesno": _yesno,
+        "change": _change,
+        "abstain": _abstain,
+    }
     return makers[world.asks](draw, config, bank, world)
 
 
@@ -75,8 +81,7 @@ def _current(draw: Draw, config: TimelineConfig, bank: Language, world: World) -
     values = held(world.events, world.slot)
     gold = values[-1]
     text = _template(draw, config, bank, world.slot, "q")
-    return Question(text, gold, _unique(values, (gold,)), f"{sentence_case(gold)}.",
-                    _evidence(current_evidence(world)))
+    return Question(text, gold, _unique(values, (gold,)), f"{sentence_case(gold)}.", _evidence(current_evidence(world)))
 
 
 def _previous(draw: Draw, config: TimelineConfig, bank: Language, world: World) -> Question:
@@ -84,8 +89,9 @@ def _previous(draw: Draw, config: TimelineConfig, bank: Language, world: World) 
     gold = previous_of(values)
     assert gold is not None, "a previous-value world has at least two values"
     text = _template(draw, config, bank, world.slot, "qp")
-    return Question(text, gold, _unique(values, (gold,)), f"{sentence_case(gold)}.",
-                    _evidence(previous_evidence(world, gold)))
+    return Question(
+        text, gold, _unique(values, (gold,)), f"{sentence_case(gold)}.", _evidence(previous_evidence(world, gold))
+    )
 
 
 def _yesno(draw: Draw, config: TimelineConfig, bank: Language, world: World) -> Question:
@@ -117,8 +123,9 @@ def _change(draw: Draw, config: TimelineConfig, bank: Language, world: World) ->
         return Question(_asked(draw, config, bank, text), gold, [], f"{sentence_case(gold)}.", evidence)
     text = draw.pick(bank.wrappers["change"][0]).replace("{topic}", about)
     gold = f"from {old} to {new}"
-    return Question(_asked(draw, config, bank, text), gold, _unique(values, (old, new)), f"{sentence_case(gold)}.",
-                    evidence)
+    return Question(
+        _asked(draw, config, bank, text), gold, _unique(values, (old, new)), f"{sentence_case(gold)}.", evidence
+    )
 
 
 def _abstain(draw: Draw, config: TimelineConfig, bank: Language, world: World) -> Question:
@@ -172,8 +179,11 @@ def oracle_notes(config: TimelineConfig, bank: Language, world: World) -> list[s
     for session in range(len(world.days)):
         known = _known(world, session)
         for level in range(4):
-            text = " ".join(_note(bank, slot, values, slot == world.slot or level == 0)
-                            for slot, values in known.items() if _kept(world, slot, level))
+            text = " ".join(
+                _note(bank, slot, values, slot == world.slot or level == 0)
+                for slot, values in known.items()
+                if _kept(world, slot, level)
+            )
             if len(text) <= config.notes_chars:
                 break
         notes.append(text)

@@ -12,9 +12,19 @@ from generators.world import USER, Event, Person, Slot, World
 
 DAY_NAMES = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 # (event kind, style) -> wrapper; kinds that are always told one way come first.
-BY_KIND = {"repeat": "repeat", "plan": "plan", "cancel": "cancel", "plan_failed": "plan_failed", "late": "late",
-           "hypothetical": "hypothetical", "far": "far", "prior": "prior", "increment": "increment",
-           "correct": "correction", "forget": "forget"}
+BY_KIND = {
+    "repeat": "repeat",
+    "plan": "plan",
+    "cancel": "cancel",
+    "plan_failed": "plan_failed",
+    "late": "late",
+    "hypothetical": "hypothetical",
+    "far": "far",
+    "prior": "prior",
+    "increment": "increment",
+    "correct": "correction",
+    "forget": "forget",
+}
 CLAUSES = {"{is}": "is", "{was}": "was", "{did}": "did", "{do}": "do"}
 
 
@@ -112,8 +122,9 @@ def assistant_turn(draw: Draw, bank: Language, theme: dict[str, Any], told: bool
     return " ".join(parts)
 
 
-def render_session(draw: Draw, config: TimelineConfig, bank: Language, asked: Person, events: list[Event],
-                   day: int) -> dict[str, Any]:
+def render_session(
+    draw: Draw, config: TimelineConfig, bank: Language, asked: Person, events: list[Event], day: int
+) -> dict[str, Any]:
     """One session; sets turn and text of its events."""
     pairs = max(1, draw.between(config.turns) // 2)
     places = sorted(draw.below(pairs) for _ in events)
@@ -137,5 +148,7 @@ def render(draw: Draw, config: TimelineConfig, bank: Language, world: World) -> 
         if event.session is not None:
             by_session[event.session].append(event)
     person = world.slot.person
-    return [render_session(draw, config, bank, person, events, day)
-            for events, day in zip(by_session, world.days, strict=True)]
+    return [
+        render_session(draw, config, bank, person, events, day)
+        for events, day in zip(by_session, world.days, strict=True)
+    ]

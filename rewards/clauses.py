@@ -11,13 +11,17 @@ from rewards.text import BOX_CLOSE, BOX_OPEN, Text
 _SENTENCE_ENDS = frozenset(".!?;\n…")
 _CLAUSE_ENDS = frozenset((",", ":", "—", "(", ")", "|", "→", BOX_OPEN, BOX_CLOSE))
 _CLAUSE_WORDS = frozenset("but while whereas although though because so and yet however whilst pero mas aber".split())
-_ABBREVIATIONS = frozenset("st dr mr mrs ms vs no approx min sec hr hrs ave jr sr mt prof etc dept apt ft lb lbs oz".split())
+_ABBREVIATIONS = frozenset(
+    "st dr mr mrs ms vs no approx min sec hr hrs ave jr sr mt prof etc dept apt ft lb lbs oz".split()
+)
 _TALK = frozenset(
     "conversation conversations chat chats session sessions discussion discussions message messages history interaction"
     " interactions exchange exchanges context".split()
 )
 _LABELS = frozenset("answer a result output response verdict conclusion".split())
-_TIMELESS = frozenset("earlier previously before originally initially recently lately once previous earliest prior".split())
+_TIMELESS = frozenset(
+    "earlier previously before originally initially recently lately once previous earliest prior".split()
+)
 
 
 @dataclass(slots=True)
@@ -42,7 +46,9 @@ class Sentence:
     @property
     def is_question(self) -> bool:
         return self.end == "?" and not (
-            len(self.clauses) > 1 and self.clauses[-1].last - self.clauses[-1].first <= 2 and not self.clauses[-1].mentions
+            len(self.clauses) > 1
+            and self.clauses[-1].last - self.clauses[-1].first <= 2
+            and not self.clauses[-1].mentions
         )
 
 
@@ -79,7 +85,7 @@ def scan(text: Text, mentions: list[Mention]) -> list[tuple[int, int, Cue]]:
 
 
 def _about_talk(low: list[str], i: int, end: int, cue: Cue, n: int) -> Cue:
-    """"You mentioned earlier", "in our previous chat": the talk was earlier, not the value."""
+    """ "You mentioned earlier", "in our previous chat": the talk was earlier, not the value."""
     if cue in (Cue.PAST, Cue.BEFORE, Cue.CURRENT) and low[i] in _TIMELESS:
         if i and (low[i - 1] in SPEECH_VERBS or low[i - 1] in ("our", "we")):
             return Cue.NONE

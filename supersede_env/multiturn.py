@@ -55,10 +55,11 @@ class SupersedeMultiTurnEnv(MultiTurnEnv):
         state["notes_rollout"] = NotesRollout(episode.view, self.protocol)
         return state
 
-    async def get_prompt_messages(self, state: vf.State) -> list[dict[str, str]]:
+    async def get_prompt_messages(self, state: vf.State) -> Any:
+        """Plain dicts; the base class turns them into its message types."""
         return state["notes_rollout"].prompt()
 
-    async def env_response(self, messages: Any, state: vf.State, **kwargs: Any) -> list[dict[str, str]]:
+    async def env_response(self, messages: Any, state: vf.State, **kwargs: Any) -> Any:
         """Never called: `get_prompt_messages` makes every prompt."""
         raise NotImplementedError
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
@@ -14,7 +15,7 @@ ConfigT = TypeVar("ConfigT")
 
 def build(config: type[ConfigT], values: Mapping[str, Any]) -> ConfigT:
     """`config(**values)` with unknown names and wrong types refused by a `UserError`."""
-    refuse_unknown(values, config.__dataclass_fields__, "option")  # type: ignore[attr-defined]
+    refuse_unknown(values, [field.name for field in fields(config)], "option")  # ty: ignore[invalid-argument-type]
     try:
         return TypeAdapter(config).validate_python(dict(values))
     except ValidationError as error:

@@ -22,7 +22,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Literal
 
-from rewards.text import strip_thinking
+from rewards.text import drop_reasoning
 from supersede_env.episode import EpisodeView, Session
 from supersede_env.errors import UserError, refuse_unknown
 
@@ -167,7 +167,7 @@ class NotesRollout:
         """Take the model's reply to the last prompt: new notes, or the answer that ends the rollout."""
         if self.done:
             raise RuntimeError("the rollout is finished; it takes no more replies")
-        text = strip_thinking(reply).strip()
+        text = drop_reasoning(reply).strip()
         if len(self.history) == len(self._parts):
             self.answer = text
             self.history.append(Step("answer", reply, text, 0))

@@ -129,8 +129,8 @@ class ScriptedEndpoint:
         return Handler
 
 
-def _text(content: object) -> str:
-    return content if isinstance(content, str) else "".join(part["text"] for part in content)  # type: ignore[union-attr]
+def _text(content: str | list[dict[str, str]]) -> str:
+    return content if isinstance(content, str) else "".join(part["text"] for part in content)
 
 
 def _plain(messages: list[dict]) -> Messages:
