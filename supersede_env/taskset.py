@@ -79,7 +79,8 @@ class SupersedeTask(vf.Task[SupersedeData, vf.State, SupersedeTaskConfig]):
     async def supersession(self, trace: vf.Trace) -> dict[str, float]:
         """r_cur, and lambda * r_stale: their sum is the reward."""
         grade = grade_answer(self.episode, trace.info["outcome"]["answer"])
-        return {"r_cur": float(grade.r_cur), "r_stale_weighted": self.config.stale_weight * grade.r_stale}
+        weight = self.config.stale_weight  # ty: ignore[missing-attribute]
+        return {"r_cur": float(grade.r_cur), "r_stale_weighted": weight * grade.r_stale}
 
     @vf.metric
     async def outcome(self, trace: vf.Trace) -> dict[str, float]:
@@ -112,7 +113,7 @@ class SupersedeConfig(vf.TasksetConfig):
     """Show the dates of sessions and question; the paper's code drops both."""
     max_session_chars: int | None = None
     """Split longer sessions at turn boundaries into parts of at most this many characters; None never splits."""
-    task: SupersedeTaskConfig = SupersedeTaskConfig()
+    task: SupersedeTaskConfig = SupersedeTaskConfig()  # ty: ignore[incompatible-mutable-override]
 
     @model_validator(mode="before")
     @classmethod
@@ -132,7 +133,7 @@ class SupersedeConfig(vf.TasksetConfig):
         return ProtocolConfig(**{name: getattr(self, name) for name in ProtocolConfig.__dataclass_fields__})
 
 
-class SupersedeTaskset(vf.Taskset[SupersedeTask, SupersedeConfig]):
+class SupersedeTaskset(vf.Taskset[SupersedeTask, SupersedeConfig]):  # ty: ignore[invalid-type-arguments]
     def load(self) -> Iterator[SupersedeTask]:
         protocol = asdict(self.config.protocol_config())
         for index, episode in enumerate(load_episodes(self.config.data_config()).episodes):
