@@ -180,6 +180,25 @@ class NotesRollout:
         return heading + render_turns(session)
 
 
+def visible_reply(content: str | None, reasoning: str | None) -> str:
+    """The text of an endpoint's message. Raises `NoReply` when there is none to take.
+
+    Null content, or reasoning without content, is the endpoint's failure to give a reply: the rollout is unscored. An
+    empty string by itself is a reply, the empty one: it makes empty notes or an empty (refused) answer.
+    """
+    if content:
+        return content
+    if reasoning:
+        raise NoReply("the reply is reasoning only: raise the token limit, or turn thinking off")
+    if content is None:
+        raise NoReply("the endpoint answered without content")
+    return ""
+
+
+class NoReply(UserError):
+    """An endpoint's message holds nothing that the protocol could take."""
+
+
 _SLOT = re.compile(r"\{(\w+)\}")
 _DATED = re.compile(r"<dated>(.*?)</dated>", re.DOTALL)
 
