@@ -13,6 +13,7 @@ from typing import Any
 from supersede_env.data import DataConfig, load_episodes
 from supersede_env.episode import Episode
 from supersede_env.errors import UserError, refuse_unknown
+from supersede_env.options import build
 from supersede_env.protocol import NoReply, NotesRollout, ProtocolConfig, visible_reply
 from supersede_env.scoring import Outcome, grade_answer, metrics
 
@@ -135,8 +136,8 @@ def load_environment(
     protocol_fields = ProtocolConfig.__dataclass_fields__
     own = ("stale_weight", "eval_data", "max_turns")
     refuse_unknown(options, [*data_fields, *protocol_fields, *own], "option")
-    data = DataConfig(**{name: value for name, value in options.items() if name in data_fields})
-    protocol = ProtocolConfig(**{name: value for name, value in options.items() if name in protocol_fields})
+    data = build(DataConfig, {name: value for name, value in options.items() if name in data_fields})
+    protocol = build(ProtocolConfig, {name: value for name, value in options.items() if name in protocol_fields})
 
     def dataset(config: DataConfig) -> Dataset:
         episodes = load_episodes(config).episodes
