@@ -147,7 +147,7 @@ def test_dry_run_prints_the_composed_toml(base: dict[str, Any], capsys: pytest.C
     assert prime.run(overrides=["--max_steps", "7"], dry_run=True) == 0
     captured = capsys.readouterr()
     assert tomllib.loads(captured.out) == {**base, "max_steps": 7}
-    assert "not here" in captured.err
+    assert "not found here" in captured.err
 
 
 @pytest.mark.parametrize(
@@ -200,7 +200,7 @@ REFUSED = {"key": "orchestrator.batch_sizes", "problem": "Extra inputs are not p
 @pytest.mark.parametrize(
     ("changes", "parts"),
     [
-        ({"prime_rl": "No module named 'torch'"}, ["cannot be imported", "torch"]),
+        ({"prime_rl": "No module named 'torch'"}, ["cannot import it", "torch"]),
         ({"environment": "No module named 'supersede_env'"}, ["-m pip install --no-deps", "rapidfuzz"]),
         ({"environment": "No module named 'rapidfuzz'", "pip": False}, ["uv pip install --python", "--no-deps"]),
         ({"verifiers": "0.4.0"}, ["verifiers 0.4.0", "cannot train on"]),

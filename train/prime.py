@@ -107,11 +107,11 @@ def run(
         text = to_toml(composed)
         if place is None and not dry_run:
             raise UserError(
-                "prime-rl is not installed in this environment: install it (docs/train_prime_rl.md) and name its "
+                "not installed in this environment: install it (docs/train_prime_rl.md) and name its "
                 "folder with --prime-rl DIR, or use --engine local"
             )
         if place is None:
-            _note("prime-rl is not here: the keys below are checked against the configuration file only")
+            _note("not found here: the keys below are checked against the configuration file only")
         else:
             problem = _problem(check(place, ENVIRONMENTS[env][0], text), place)
             if problem is not None:
@@ -140,7 +140,7 @@ def check(place: Installation, package: str, text: str) -> dict[str, Any]:
 def _problem(report: dict[str, Any], place: Installation) -> str | None:
     """The first thing that would stop a run, as one line."""
     if report["prime_rl"] is not None:
-        return f"prime-rl cannot be imported by {place.python}: {report['prime_rl']}"
+        return f"{place.python} cannot import it: {report['prime_rl']}"
     if report["environment"] is not None:
         return f"this package is not in prime-rl's environment ({report['environment']}); put it there with: " + (
             install_command(place.python, pip=report["pip"])
@@ -155,7 +155,7 @@ def _problem(report: dict[str, Any], place: Installation) -> str | None:
         first, more = report["errors"][0], len(report["errors"]) - 1
         hint = f"; did you mean '{first['near']}'?" if first["near"] else ""
         also = f" (and {more} more)" if more else ""
-        return f"prime-rl refuses the configuration: {first['key'] or 'config'}: {first['problem']}{hint}{also}"
+        return f"its classes refuse the configuration: {first['key'] or 'config'}: {first['problem']}{hint}{also}"
     return None
 
 
