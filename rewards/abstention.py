@@ -19,13 +19,19 @@ def says_unknown(text: Text, gold: str, asked: Question) -> tuple[bool, str]:
     if not low:
         return False, "empty answer"
     first = gold.split(".")[0].strip()
-    if first and len(first) <= 4 and parse(read_answer_text(first)):
-        reading = read_answer(text, numeric=True)
-        if find(reading, read_value(first, asked.text), asked) and len(low) <= 3:
-            return True, f"says {first!r}"
+    packed = first if first and len(first) <= 4 and parse(read_answer_text(first)) else ""
+    if packed:
+        found = find(read_answer(text, numeric=True), read_value(packed, asked.text), asked)
+        if found and (len(low) <= 4 or found[0].first <= 5):
+            return True, f"says {packed!r}"
     sentences = segment(text, [], scan(text, []))
     clauses = [c for s in sentences for c in s.clauses]
-    said = [(cue[0], n) for n, c in enumerate(clauses) for cue in c.cues if cue[2] is Cue.REFUSAL]
+    said = [
+        (cue[0], n)
+        for n, c in enumerate(clauses)
+        for cue in c.cues
+        if cue[2] is Cue.REFUSAL and low[cue[0]] not in ("please", "could", "can", "would", "missing", "lacking")
+    ]
     for n, clause in enumerate(clauses):
         shared = {canon(low[i]) for i in range(clause.first, clause.last)} & asked.canon
         denied = [

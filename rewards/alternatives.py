@@ -5,7 +5,6 @@ from __future__ import annotations
 from rewards.clauses import Sentence
 from rewards.commitment import Standing
 from rewards.lexicon import STOP, Cue
-from rewards.mentions import OTHER
 from rewards.text import Text
 from rewards.values import Question, Value, canon
 
@@ -40,7 +39,7 @@ def rivals(
     text: Text,
     lead: Standing,
     leaders: list[Standing],
-    live: list[Standing],
+    standings: list[Standing],
     sentences: list[Sentence],
     asked: Question,
     value: Value,
@@ -48,11 +47,12 @@ def rivals(
     """("hedged" | "wrong", why) when something next to the leading mention undoes its commitment."""
     if lead.rank >= 80:
         return None
+    live = [s for s in standings if not s.dead]
     for s in leaders:
         joined = _joined_known(text, s, live)
         if joined:
             return "hedged", joined
-        other = _or_beside(text, s, value, asked)
+        other = _or_beside(text, s, standings)
         if other:
             return "hedged", f"offers an alternative: {other!r}"
     corrected = _corrected_to_unknown(text, leaders, sentences)
@@ -62,7 +62,7 @@ def rivals(
     if extra:
         return "wrong", f"adds another item: {extra!r}"
     if value.forms and value.forms[0].kind != "list":
-        listed = _bare_list(text, leaders, asked)
+        listed = _bare_list(text, leaders, standings, sentences, asked)
         if listed:
             return "hedged", f"a list of values: {listed!r}"
     return None
@@ -82,14 +82,14 @@ def _joined_known(text: Text, s: Standing, live: list[Standing]) -> str:
     return ""
 
 
-def _or_beside(text: Text, s: Standing, value: Value, asked: Question) -> str:
+def _or_beside(text: Text, s: Standing, standings: list[Standing]) -> str:
     low, n = text.lower, len(text.lower)
     i = s.mention.last
     if i < n and low[i] == ",":
         i += 1
     if i + 1 < n and low[i] in _OR and low[i + 1] not in _NOT_ALTERNATIVES and low[i + 1] != "rather":
         if low[i] != "/" or not low[i + 1][0].isdigit() or s.mention.quantity is not None:
-            if not _same_again(text, s, i + 1):
+            if not any(t.key == s.key and 0 <= t.mention.first - i <= 4 for t in standings):  # "7, or seven"
                 return text.quote(s.mention.first, min(i + 4, n))
     i = s.mention.first - 1
     while i >= 0 and low[i] in ("the", "a", "an", "your", "maybe", "perhaps", "possibly", "in", "at", "on"):
@@ -104,11 +104,6 @@ def _or_beside(text: Text, s: Standing, value: Value, asked: Question) -> str:
     if i > 1 and low[i] in _OR and low[i - 1] == "," and low[i - 2] not in STOP:
         return text.quote(max(0, i - 3), s.mention.last)
     return ""
-
-
-def _same_again(text: Text, s: Standing, i: int) -> bool:
-    """ "7, or seven" and "18 minutes, or 18:25": the gold again in other words is no alternative; mentions say so."""
-    return False
 
 
 def _corrected_to_unknown(text: Text, leaders: list[Standing], sentences: list[Sentence]) -> str:
@@ -169,10 +164,17 @@ def _extra_item(text: Text, lead: Standing, value: Value) -> str:
     return ""
 
 
-def _bare_list(text: Text, leaders: list[Standing], asked: Question) -> str:
+_TIMED = frozenset((Cue.PAST, Cue.CURRENT, Cue.NEG, Cue.UNTIL, Cue.CORRECTION, Cue.FINAL, Cue.LEAVE, Cue.GOTO, Cue.BEFORE, Cue.AFTER))
+
+
+def _bare_list(
+    text: Text, leaders: list[Standing], standings: list[Standing], sentences: list[Sentence], asked: Question
+) -> str:
     """The whole answer is short items and separators, more than one of them, and not all the same value."""
     low, n = text.lower, len(text.lower)
-    if n > 200:
+    if n > 200 or any(s.dead for s in standings):
+        return ""
+    if any(cue[2] in _TIMED for sentence in sentences for clause in sentence.clauses for cue in clause.cues):
         return ""
     owned = {i for s in leaders for i in range(s.mention.first, s.mention.last)}
     items: list[list[int]] = [[]]
@@ -203,6 +205,6 @@ def _bare_list(text: Text, leaders: list[Standing], asked: Question) -> str:
         if all(w[0].isdigit() for w in content) and leaders[0].mention.quantity is None:
             continue
         foreign += 1
-    if not foreign or OTHER == "":
+    if not foreign:
         return ""
     return text.raw[:80]

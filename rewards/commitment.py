@@ -7,6 +7,7 @@ it, a box above everything. The mentions at the top decide; when they disagree, 
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 
 from rewards.clauses import Clause, Sentence
@@ -27,7 +28,8 @@ _EXPLAINERS = frozenset("reasoning explanation rationale justification why becau
 _SWAPS = frozenset(
     "swapped swap swapping traded trading exchanged exchanging replaced replace replacing ditched dropped left gave".split()
 )
-_BOTH_WAYS = frozenset((Cue.PAST, Cue.CURRENT))
+_LIGHT = frozenset("the a an your my at in about around just only some roughly their his her".split())
+_GOT = frozenset("you i we got bought switched moved changed joined took became adopted chose to into on with the".split())
 
 
 @dataclass(slots=True)
@@ -57,6 +59,9 @@ class Mode:
 
 
 _PREVIOUS = frozenset("previous previously former formerly initially originally original prior earlier".split())
+_FORMER_PERSON = re.compile(
+    r"\b(?:former|previous|old) (?:\w+ ){0,1}(?:manager|boss|colleague|company|employer|coworker|supervisor|roommate)\b"
+)
 _NOW_WORDS = frozenset("currently now current still latest nowadays today recent recently presently".split())
 
 
@@ -65,15 +70,11 @@ def question_mode(asked: Question) -> Mode:
     lowered = asked.text.lower()
     previous = "before" in words or "used to" in lowered or "until" in words
     if not words & _NOW_WORDS:
-        previous = previous or bool(words & _PREVIOUS) or "at first" in lowered or "to begin with" in lowered
+        previous = previous or (bool(words & _PREVIOUS) and not _FORMER_PERSON.search(lowered)) or "at first" in lowered or "to begin with" in lowered
         previous = previous or "start out" in lowered or "started out" in lowered or "switched from" in lowered
         previous = previous or ("old" in words and bool(words & {"was", "were", "did", "had"}))
         previous = previous or "was my first" in lowered or "change from" in lowered or "switch from" in lowered
-    elif words & {"previous", "previously", "former"}:
-        previous = True
-    future = bool(
-        words & {"plan", "planning", "planned", "going", "will", "upcoming", "next", "intend", "hoping", "want"}
-    )
+    future = bool(words & {"plan", "planning", "planned", "going", "will", "upcoming", "next", "intend", "hoping", "want"})
     return Mode(previous, future)
 
 
@@ -205,7 +206,7 @@ class Resolver:
         elif kind is Cue.BEFORE:
             self.before(cue, clause, before, after)
         elif kind is Cue.AFTER:
-            if after and self.close(cue[1], after.mention.first):
+            if after and self.verges(cue[1], after.mention.first):
                 self.mark_past(after, why)
             elif after and before is None:
                 self.mark_now(after, why, _GOTO)
@@ -217,9 +218,11 @@ class Resolver:
 
     def close(self, a: int, b: int) -> bool:
         """Whether only articles and the like stand between two places."""
-        return b - a <= 2 and all(
-            not w[0].isalpha() or w in ("the", "a", "an", "your", "my", "at", "in") for w in self.low[a:b]
-        )
+        return b - a <= 3 and all(not w[0].isalpha() or w in _LIGHT for w in self.low[a:b])
+
+    def verges(self, a: int, b: int) -> bool:
+        """Like close, and across "getting", "you bought" too: "before getting the M"."""
+        return b - a <= 5 and all(w in _LIGHT or w in _GOT or w.endswith("ing") for w in self.low[a:b])
 
     def nearest(
         self, cue: tuple[int, int, Cue], clause: Clause, before: Standing | None, after: Standing | None
@@ -235,7 +238,7 @@ class Resolver:
         self, cue: tuple[int, int, Cue], clause: Clause, before: Standing | None, after: Standing | None
     ) -> None:
         why = self.quote(cue)
-        if after and self.close(cue[1], after.mention.first):  # "before M": the other one is the earlier
+        if after and self.verges(cue[1], after.mention.first):  # "before M": the other one is the earlier
             if before is not None:
                 self.mark_past(before, f"{why} {self.words(after)}")
                 self.mark_now(after, why, _GOTO)
@@ -275,8 +278,8 @@ class Resolver:
         change = any(w in CHANGE_VERBS for w in low[clause.first : here[-1].mention.first])
         origin = [c for c in clause.cues if c[2] is Cue.FROM]
         for cue in origin:
-            target = next((s for s in here if s.mention.first >= cue[1] and s.mention.first - cue[1] <= 3), None)
-            if target is None:
+            target = next((s for s in here if s.mention.first >= cue[1]), None)
+            if target is None or not self.close(cue[1], target.mention.first):
                 continue
             goal = any(w in ("to", "→", "into") for w in low[target.mention.last : target.mention.last + 8])
             if change or goal and target.mention.quantity is not None or (goal and len(here) > 1):
@@ -321,6 +324,8 @@ class Resolver:
             pronoun = any(w in _PRONOUNS for w in self.low[clause.first : cue[0] + 2])
             if last is not None and pronoun and clause.sentence - last.sentence <= 1 and cue[2] is not Cue.CURRENT:
                 if cue[2] is Cue.NEG:
+                    if any(c[2] is Cue.HEDGE for c in clause.cues):
+                        continue
                     self.kill(last, f"negated ({self.text.quote(clause.first, clause.last)})")
                     continue
                 if cue[2] in (Cue.PAST, Cue.UNTIL, Cue.LEAVE):
@@ -329,7 +334,7 @@ class Resolver:
             following = self.clauses[number + 1] if number + 1 < len(self.clauses) else None
             if following is None or not following.mentions or following.sentence != clause.sentence:
                 continue
-            if following.opener not in (",", ":", "—", ")"):
+            if following.opener not in (",", ":", "—", ")", "("):
                 continue
             target = self.standings[following.mentions[0]]
             if cue[2] in (Cue.PAST, Cue.UNTIL, Cue.BEFORE):
@@ -447,7 +452,7 @@ class Resolver:
                     hit = True
                 elif aside >= 0 and number >= aside:
                     s.rank += _ASIDE
-            refused = any(c[2] is Cue.REFUSAL for cl in sentence.clauses for c in cl.cues)
+            refused = any(c[2] is Cue.REFUSAL and c[0] > start for cl in sentence.clauses for c in cl.cues)
             short = sentence.last - start <= 6 or self.low[sentence.last - 1] == ":" or sentence.end == "\n"
             pending = strength if strength and not hit and not refused and short else 0.0
 

@@ -148,7 +148,7 @@ def _decide(
         last = finals[-1].sentence
         latest = [s for s in leaders if s.sentence == last]
         leaders = latest or leaders
-    return _verdict(text, value, leaders, live, sentences, asked, named_stale)
+    return _verdict(text, value, leaders, standings, sentences, asked, named_stale)
 
 
 def _said(text: Text, s: Standing) -> str:
@@ -161,7 +161,7 @@ def _verdict(
     text: Text,
     value: Value,
     leaders: list[Standing],
-    live: list[Standing],
+    standings: list[Standing],
     sentences: list[Sentence],
     asked: Question,
     named_stale: bool,
@@ -182,7 +182,7 @@ def _verdict(
             return _grade("hedged", f"stands behind several values: {_said(text, lead)}", names_stale=True)
         lead, whos, keys = picked, {picked.mention.who}, {picked.key}
         leaders = [lead]
-    rival = rivals(text, lead, leaders, live, sentences, asked, value)
+    rival = rivals(text, lead, leaders, standings, sentences, asked, value)
     if rival:
         kind, why = rival
         if kind == "hedged":
@@ -234,8 +234,6 @@ def _competes(text: Text, s: Standing, standings: list[Standing], asked: Questio
     if q is None:
         return True
     first, last = s.mention.first, s.mention.last
-    if first and low[first - 1] in LABELS:
-        return False
     known = [t for t in standings if t.mention.who != OTHER]
     if not known:
         return True
@@ -275,7 +273,6 @@ def _chained(low: list[str], a: Standing, b: Standing) -> bool:
 
 
 _CHAIN = frozenset((",", "or", "and", "/", "\n", "maybe", "perhaps", "possibly", "either", "|", ";", "the", "a"))
-LABELS = frozenset("step session chat note message option part section item figure point phase stage".split())
 
 
 def _refusal_prevails(

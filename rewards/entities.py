@@ -86,7 +86,10 @@ def belongs_to_other(text: Text, clause: Clause, mention: Mention, asked: Asked,
 
 def _counts(text: Text, mention: Mention, asked: Asked) -> bool:
     """Whether the noun after a number is what is counted ("7 cousins") and so no owner."""
-    return mention.quantity is not None and mention.last < len(text.lower) and text.lower[mention.last][0].isalpha()
+    if mention.quantity is None or mention.last >= len(text.lower):
+        return False
+    noun = text.lower[mention.last]
+    return noun[0].isalpha() and noun not in STOP
 
 
 def _entity(text: Text, i: int, asked: Asked, start: int) -> bool | None:

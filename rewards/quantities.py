@@ -280,6 +280,8 @@ class _Parser:
             unit = self.unit(value, j, first)
             if unit is not None:
                 return unit
+        if low[j - 1] == "dozen":
+            return Quantity("number", value, "", value / 12, "dozen", first, j)
         return Quantity("number", value, "ordinal" if ordinal else "", value, low[j] if j < n else "", first, j)
 
     def unit(self, value: float, j: int, first: int) -> Quantity | None:
@@ -736,6 +738,8 @@ def same(gold: Quantity, seen: Quantity, asked: frozenset[str] = frozenset()) ->
     if a == "colon" or b == "colon":
         return _colon_matches(gold, seen) if a == "colon" else _colon_matches(seen, gold)
     if a == b:
+        if a == "number" and seen.word == "dozen" and gold.word != "dozen" and "dozen" in asked:
+            return _close(float(gold.raw), seen.raw)
         return _same_kind(gold, seen)
     if a == "number" or b == "number":
         plain, other = (gold, seen) if a == "number" else (seen, gold)
