@@ -13,9 +13,7 @@ _NOT_ALTERNATIVES = frozenset(
     "so thereabouts something whatever not if at in on i you we it they he she as for to when how maybe else otherwise"
     " what more less fewer that let just possibly perhaps need there this".split()
 )
-_AFTER_CORRECTION = frozenset(
-    "i mean meant it's it is was that be should no sorry , : . - — make to the a an actually rather in at on not wait hmm oops your".split()
-)
+_AFTER_CORRECTION = frozenset("i mean meant it's it is was that be should no sorry , : . - — make to the a an actually rather in at on not wait hmm oops your".split())
 _ADVERBS = frozenset(
     "thanks please yes no okay ok sure sorry hi hello right correct indeed now today currently only always mostly still"
     " again too definitely certainly exactly period done usa uk us".split()
@@ -94,12 +92,7 @@ def _or_beside(text: Text, s: Standing, standings: list[Standing]) -> str:
     i = s.mention.first - 1
     while i >= 0 and low[i] in ("the", "a", "an", "your", "maybe", "perhaps", "possibly", "in", "at", "on"):
         i -= 1
-    if (
-        i > 0
-        and low[i] in _OR
-        and low[i - 1] not in ("whether", "not", ".", "\n", ",")
-        and (low[i - 1] not in STOP or low[i - 1] == "one")
-    ):
+    if i > 0 and low[i] in _OR and low[i - 1] not in ("whether", "not", ".", "\n", ",") and (low[i - 1] not in STOP or low[i - 1] == "one"):
         return text.quote(max(0, i - 2), s.mention.last)
     if i > 1 and low[i] in _OR and low[i - 1] == "," and low[i - 2] not in STOP:
         return text.quote(max(0, i - 3), s.mention.last)
@@ -110,14 +103,9 @@ def _corrected_to_unknown(text: Text, leaders: list[Standing], sentences: list[S
     """A correcting phrase after the last leading mention, followed by a short phrase that is none of the values."""
     low, n = text.lower, len(text.lower)
     last = max(s.mention.last for s in leaders)
-    places = [
-        c for sent in sentences for cl in sent.clauses for c in cl.cues if c[2] is Cue.CORRECTION and c[0] >= last
-    ]
+    places = [c for sent in sentences for cl in sent.clauses for c in cl.cues if c[2] is Cue.CORRECTION and c[0] >= last]
     for place in places:
-        if (
-            low[place[0]] in ("actually", "hmm", "wait", "hold", "hang", "rather", "er", "uh", "apologies")
-            and place[1] < n
-        ):
+        if low[place[0]] in ("actually", "hmm", "wait", "hold", "hang", "rather", "er", "uh", "apologies") and place[1] < n:
             strict = True
         else:
             strict = False
@@ -140,9 +128,7 @@ def _corrected_to_unknown(text: Text, leaders: list[Standing], sentences: list[S
     return ""
 
 
-_VERBISH = frozenset(
-    "for about confusion check think thought know help let me any further the misunderstanding delay inconvenience wrong right".split()
-)
+_VERBISH = frozenset("for about confusion check think thought know help let me any further the misunderstanding delay inconvenience wrong right".split())
 
 
 def _extra_item(text: Text, lead: Standing, value: Value) -> str:

@@ -19,9 +19,7 @@ _TALK = frozenset(
     " interactions exchange exchanges context".split()
 )
 _LABELS = frozenset("answer a result output response verdict conclusion".split())
-_TIMELESS = frozenset(
-    "earlier previously before originally initially recently lately once previous earliest prior".split()
-)
+_TIMELESS = frozenset("earlier previously before originally initially recently lately once previous earliest prior".split())
 
 
 @dataclass(slots=True)
@@ -46,9 +44,7 @@ class Sentence:
     @property
     def is_question(self) -> bool:
         return self.end == "?" and not (
-            len(self.clauses) > 1
-            and self.clauses[-1].last - self.clauses[-1].first <= 2
-            and not self.clauses[-1].mentions
+            len(self.clauses) > 1 and self.clauses[-1].last - self.clauses[-1].first <= 2 and not self.clauses[-1].mentions
         )
 
 
@@ -87,7 +83,7 @@ def scan(text: Text, mentions: list[Mention]) -> list[tuple[int, int, Cue]]:
 
 
 def _about_talk(low: list[str], i: int, end: int, cue: Cue, n: int) -> Cue:
-    """ "You mentioned earlier", "in our previous chat": the talk was earlier, not the value."""
+    """"You mentioned earlier", "in our previous chat": the talk was earlier, not the value."""
     if cue in (Cue.PAST, Cue.BEFORE, Cue.CURRENT) and low[i] in _TIMELESS:
         if i and (low[i - 1] in SPEECH_VERBS or low[i - 1] in ("our", "we")):
             return Cue.NONE

@@ -224,9 +224,7 @@ class Resolver:
         """Like close, and across "getting", "you bought" too: "before getting the M"."""
         return b - a <= 5 and all(w in _LIGHT or w in _GOT or w.endswith("ing") for w in self.low[a:b])
 
-    def nearest(
-        self, cue: tuple[int, int, Cue], clause: Clause, before: Standing | None, after: Standing | None
-    ) -> Standing | None:
+    def nearest(self, cue: tuple[int, int, Cue], clause: Clause, before: Standing | None, after: Standing | None) -> Standing | None:
         """A time word marks what follows it when it opens the clause or touches it, else what precedes it."""
         if before is None or after is None:
             return before or after
@@ -234,9 +232,7 @@ class Resolver:
         gap_after, gap_before = after.mention.first - cue[1], cue[0] - before.mention.last
         return after if opens or gap_after < gap_before else before
 
-    def before(
-        self, cue: tuple[int, int, Cue], clause: Clause, before: Standing | None, after: Standing | None
-    ) -> None:
+    def before(self, cue: tuple[int, int, Cue], clause: Clause, before: Standing | None, after: Standing | None) -> None:
         why = self.quote(cue)
         if after and self.verges(cue[1], after.mention.first):  # "before M": the other one is the earlier
             if before is not None:
@@ -262,7 +258,7 @@ class Resolver:
         return self.text.quote(s.mention.first, s.mention.last)
 
     def negates_leaving(self, cue: tuple[int, int, Cue], clause: Clause) -> bool:
-        """ "You haven't left Porto" keeps Porto."""
+        """"You haven't left Porto" keeps Porto."""
         for other in clause.cues:
             if other[2] is Cue.LEAVE and cue[1] <= other[0] <= cue[1] + 2:
                 for k in clause.mentions:
@@ -311,14 +307,7 @@ class Resolver:
                 continue
             if clause.opener == "→" and last is not None and last.clause == number - 1:
                 self.mark_past(last, "→")
-            cue = next(
-                (
-                    c
-                    for c in clause.cues
-                    if c[2] in (Cue.PAST, Cue.CURRENT, Cue.NEG, Cue.UNTIL, Cue.BEFORE, Cue.AFTER, Cue.LEAVE)
-                ),
-                None,
-            )
+            cue = next((c for c in clause.cues if c[2] in (Cue.PAST, Cue.CURRENT, Cue.NEG, Cue.UNTIL, Cue.BEFORE, Cue.AFTER, Cue.LEAVE)), None)
             if cue is None:
                 continue
             pronoun = any(w in _PRONOUNS for w in self.low[clause.first : cue[0] + 2])
@@ -344,14 +333,12 @@ class Resolver:
                 self.mark_now(target, self.quote(cue))
 
     def sequence(self) -> None:
-        """ "A came first, then B": the later one, once the first is marked as such."""
+        """"A came first, then B": the later one, once the first is marked as such."""
         for clause in self.clauses:
             cue = next((c for c in clause.cues if c[2] is Cue.THEN), None)
             if cue is None or not clause.mentions:
                 continue
-            target = next(
-                (self.standings[k] for k in clause.mentions if self.standings[k].mention.first >= cue[1]), None
-            )
+            target = next((self.standings[k] for k in clause.mentions if self.standings[k].mention.first >= cue[1]), None)
             if target is None:
                 continue
             at = self.standings.index(target)
@@ -385,7 +372,7 @@ class Resolver:
         return kind
 
     def coordinate(self) -> None:
-        """ "not A or B", "used to be in A and B": what befalls the first befalls the mentions strung to it."""
+        """"not A or B", "used to be in A and B": what befalls the first befalls the mentions strung to it."""
         for a, b in zip(self.standings, self.standings[1:], strict=False):
             if a.dead and not b.dead and not b.now and self.joined(a, b) in ("or", "and"):
                 if a.dead.startswith(("negated", "echo", "only planned")):
@@ -498,15 +485,11 @@ class Resolver:
             bare[0].notes.append("headline")
 
     def corrections(self) -> None:
-        """ "A. Sorry, B": a live, different value after a correcting phrase replaces all before it."""
+        """"A. Sorry, B": a live, different value after a correcting phrase replaces all before it."""
         places = [c[0] for clause in self.clauses for c in clause.cues if c[2] is Cue.CORRECTION]
         if not places:
             return
-        places += [
-            clause.first
-            for clause in self.clauses
-            if clause.last - clause.first == 1 and self.low[clause.first] == "no"
-        ]
+        places += [clause.first for clause in self.clauses if clause.last - clause.first == 1 and self.low[clause.first] == "no"]
         cut = -1
         for place in sorted(places):
             following = next((s for s in self.standings if s.mention.first > place and not s.dead), None)
@@ -518,9 +501,7 @@ class Resolver:
                 self.kill(s, "corrected away")
 
 
-_FILLER = frozenset(
-    "the a an at in on it it's is its to your my about around of and by you're they are that's that".split()
-)
+_FILLER = frozenset("the a an at in on it it's is its to your my about around of and by you're they are that's that".split())
 _STRING = frozenset(
     ", ; \n ( ) : the a an your my maybe perhaps possibly also either even just - & . at in on to".split(" ")
 ) | {"\n"}

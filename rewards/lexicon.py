@@ -247,9 +247,7 @@ _PHRASES: dict[Cue, list[str]] = {
     Cue.UNTIL: _lines("until | till | til | up to when | bis | hasta | jusqu'a"),
     Cue.THEN: _lines("then | and then | next | afterward | subsequently | after that | thereafter"),
     Cue.FIRST: _lines("first | firstly | at first"),
-    Cue.WAS: _lines(
-        "was | were | had | it'd been | gives | gave | said | says | mentioned earlier | tried | war | warst | era"
-    ),
+    Cue.WAS: _lines("was | were | had | it'd been | gives | gave | said | says | mentioned earlier | tried | war | warst | era"),
 }
 
 

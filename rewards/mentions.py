@@ -142,7 +142,7 @@ def _match_at(words: list[str], at: int, wanted: tuple[str, ...], needed: tuple[
     return end if seen else None
 
 
-_BREAKS = frozenset('.,;:!?()\n/"|—→&+=\ue000\ue001')
+_BREAKS = frozenset(".,;:!?()\n/\"|—→&+=" "\ue000\ue001")
 _NOT_NAMES = frozenset(
     "inc ltd llc co corp bbq usa uk us eu monday tuesday wednesday thursday friday saturday sunday january february march"
     " april may june july august september october november december".split()
@@ -165,12 +165,8 @@ def _part_of_more(reading: Reading, form: Form, k: int, at: int, end: int, first
         if following == "-" or (following[0].isalpha() and following not in STOP and following[-2:] != "ly"):
             has_digits = any(w[0].isdigit() for w in form.words)
             return not has_digits
-    return (
-        first > 1
-        and low[first - 1] == "-"
-        and text.glued(first)
-        and low[first - 2].isalpha()
-        and (text.glued(first - 1) and low[first - 2] not in SKIPPED and low[first - 2] not in STOP)
+    return first > 1 and low[first - 1] == "-" and text.glued(first) and low[first - 2].isalpha() and (
+        text.glued(first - 1) and low[first - 2] not in SKIPPED and low[first - 2] not in STOP
     )
 
 
@@ -244,9 +240,7 @@ def find_all(reading: Reading, gold: Value, stale: tuple[Value, ...], asked: Que
         for s in find(reading, value, asked):
             out.append(Mention(s.first, s.last, STALE, f"stale:{number}", s.quantity, s.whole))
     out = _settle(out)
-    models = [f.quantity for f in gold.forms if f.quantity] or [
-        f.quantity for v in stale for f in v.forms if f.quantity
-    ]
+    models = [f.quantity for f in gold.forms if f.quantity] or [f.quantity for v in stale for f in v.forms if f.quantity]
     if models:
         taken = {i for m in out for i in range(m.first, m.last)}
         for q in reading.quantities:

@@ -175,10 +175,8 @@ def _may_stand_alone(inner: str, main: str) -> bool:
     inner_q, main_q = parse(text), parse(tokenise(main))
     if not inner_q:
         return False
-    return (
-        bool(main_q)
-        and inner_q[0].raw == main_q[0].raw
-        or any(q.kind in ("colon", "duration", "clock") for q in inner_q)
+    return bool(main_q) and inner_q[0].raw == main_q[0].raw or any(
+        q.kind in ("colon", "duration", "clock") for q in inner_q
     )
 
 
@@ -273,14 +271,12 @@ _QUANTITY_FILLER = frozenset(
 
 
 def _list_form(spelling: str, text: Text, asked: Question) -> Form | None:
-    """ "A and B", "A, B, and C", one item a line. A comma alone does not make two things a list."""
+    """"A and B", "A, B, and C", one item a line. A comma alone does not make two things a list."""
     low = text.lower
     if any(w in ("is", "are", "was", "were", "you", "i", "we", "which", "then", "first", "did", "have") for w in low):
         return None
     flat = _PAREN.sub(" ", spelling)
-    pieces = [
-        p.strip(" .") for p in re.split(r",\s*(?:and\s+)?|\s+and\s+|\s*&\s*|\n|\s+/\s+", flat, flags=re.IGNORECASE)
-    ]
+    pieces = [p.strip(" .") for p in re.split(r",\s*(?:and\s+)?|\s+and\s+|\s*&\s*|\n|\s+/\s+", flat, flags=re.IGNORECASE)]
     pieces = [p for p in pieces if p]
     joined = " and " in f" {spelling.lower()} " or "&" in spelling or "\n" in spelling or " / " in spelling
     if len(pieces) < 2 or (len(pieces) == 2 and not joined) or any(len(p.split()) > 6 for p in pieces):
