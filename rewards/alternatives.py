@@ -1,0 +1,196 @@
+"""Alternatives that no list of values knows: "bus 42 or bus 43", "Porto / Braga", "Porto. Oops, I mean Braga"."""
+
+from __future__ import annotations
+
+from rewards.clauses import Sentence
+from rewards.commitment import Standing
+from rewards.lexicon import STOP, Cue
+from rewards.text import Text
+from rewards.values import Question, Value, canon
+
+_OR = frozenset(("or", "/", "oder", "ou"))
+_NOT_ALTERNATIVES = frozenset(
+    "so thereabouts something whatever not if at in on i you we it they he she as for to when how maybe else otherwise"
+    " what more less fewer that let just possibly perhaps need there this".split()
+)
+_AFTER_CORRECTION = frozenset("i mean meant it's it is was that be should no sorry , : . - — make to the a an actually rather in at on not wait hmm oops your".split())
+_ADVERBS = frozenset(
+    "thanks please yes no okay ok sure sorry hi hello right correct indeed now today currently only always mostly still"
+    " again too definitely certainly exactly period done usa uk us".split()
+)
+PLACES = frozenset(
+    "usa us uk england scotland wales ireland germany france spain portugal italy switzerland austria netherlands belgium"
+    " denmark sweden norway finland iceland poland czechia hungary greece turkey russia ukraine romania bulgaria croatia"
+    " serbia slovenia slovakia estonia latvia lithuania canada mexico brazil argentina chile peru colombia china japan"
+    " korea india pakistan thailand vietnam indonesia malaysia singapore philippines australia zealand egypt morocco"
+    " kenya nigeria africa israel lebanon europe asia america alabama alaska arizona arkansas california colorado"
+    " connecticut delaware florida georgia hawaii idaho illinois indiana iowa kansas kentucky louisiana maine maryland"
+    " massachusetts michigan minnesota mississippi missouri montana nebraska nevada hampshire jersey carolina dakota ohio"
+    " oklahoma oregon pennsylvania tennessee texas utah vermont virginia washington wisconsin wyoming ontario quebec"
+    " al ak az ar ca co ct de fl ga hi il ia ks ky la ma md mi mn ms mo mt ne nv nh nj nm ny nc nd oh pa ri sc sd tn"
+    " tx ut vt va wa wv wi wy dc bc".split()
+)
+"""Countries and states: "Porto, Portugal" names one place."""
+
+
+def rivals(
+    text: Text,
+    lead: Standing,
+    leaders: list[Standing],
+    standings: list[Standing],
+    sentences: list[Sentence],
+    asked: Question,
+    value: Value,
+) -> tuple[str, str] | None:
+    """("hedged" | "wrong", why) when something next to the leading mention undoes its commitment."""
+    if lead.rank >= 80:
+        return None
+    live = [s for s in standings if not s.dead]
+    for s in leaders:
+        joined = _joined_known(text, s, live)
+        if joined:
+            return "hedged", joined
+        other = _or_beside(text, s, standings)
+        if other:
+            return "hedged", f"offers an alternative: {other!r}"
+    corrected = _corrected_to_unknown(text, leaders, sentences)
+    if corrected:
+        return "wrong", f"corrected to another value: {corrected!r}"
+    extra = _extra_item(text, lead, value)
+    if extra:
+        return "wrong", f"adds another item: {extra!r}"
+    if value.forms and value.forms[0].kind != "list":
+        listed = _bare_list(text, leaders, standings, sentences, asked)
+        if listed:
+            return "hedged", f"a list of values: {listed!r}"
+    return None
+
+
+def _joined_known(text: Text, s: Standing, live: list[Standing]) -> str:
+    """Strung to another live value by "or" or a slash."""
+    low = text.lower
+    at = live.index(s)
+    for other in (live[at - 1] if at else None, live[at + 1] if at + 1 < len(live) else None):
+        if other is None or other.key == s.key:
+            continue
+        a, b = (s, other) if s.mention.first < other.mention.first else (other, s)
+        between = low[a.mention.last : b.mention.first]
+        if len(between) <= 6 and any(w in _OR for w in between) and not any(w in (".", ";") for w in between):
+            return f"{text.quote(a.mention.first, b.mention.last)!r}"
+    return ""
+
+
+def _or_beside(text: Text, s: Standing, standings: list[Standing]) -> str:
+    low, n = text.lower, len(text.lower)
+    i = s.mention.last
+    if i < n and low[i] == ",":
+        i += 1
+    if i + 1 < n and low[i] in _OR and low[i + 1] not in _NOT_ALTERNATIVES and low[i + 1] != "rather":
+        if low[i] != "/" or not low[i + 1][0].isdigit() or s.mention.quantity is not None:
+            if not any(t.key == s.key and 0 <= t.mention.first - i <= 4 for t in standings):  # "7, or seven"
+                return text.quote(s.mention.first, min(i + 4, n))
+    i = s.mention.first - 1
+    while i >= 0 and low[i] in ("the", "a", "an", "your", "maybe", "perhaps", "possibly", "in", "at", "on"):
+        i -= 1
+    if i > 0 and low[i] in _OR and low[i - 1] not in ("whether", "not", ".", "\n", ",") and (low[i - 1] not in STOP or low[i - 1] == "one"):
+        return text.quote(max(0, i - 2), s.mention.last)
+    if i > 1 and low[i] in _OR and low[i - 1] == "," and low[i - 2] not in STOP:
+        return text.quote(max(0, i - 3), s.mention.last)
+    return ""
+
+
+def _corrected_to_unknown(text: Text, leaders: list[Standing], sentences: list[Sentence]) -> str:
+    """A correcting phrase after the last leading mention, followed by a short phrase that is none of the values."""
+    low, n = text.lower, len(text.lower)
+    last = max(s.mention.last for s in leaders)
+    places = [c for sent in sentences for cl in sent.clauses for c in cl.cues if c[2] is Cue.CORRECTION and c[0] >= last]
+    for place in places:
+        if low[place[0]] in ("actually", "hmm", "wait", "hold", "hang", "rather", "er", "uh", "apologies") and place[1] < n:
+            strict = True
+        else:
+            strict = False
+        i = place[1]
+        while i < n and (low[i] in _AFTER_CORRECTION or low[i] == "."):
+            i += 1
+        if i >= n:
+            continue
+        j = i
+        while j < n and low[j] not in (".", ",", ";", "\n", "!", "?", ":"):
+            j += 1
+        phrase = low[i:j]
+        if any(s.mention.first <= i < s.mention.last for s in leaders):
+            continue
+        content = [w for w in phrase if w not in STOP]
+        named = text.capital(i) and low[i] not in STOP
+        short = 0 < len(content) <= 3 and len(phrase) <= 4 and not any(w in _VERBISH for w in phrase)
+        if (named and len(phrase) <= 6) or (short and not strict):
+            return text.quote(place[0], j)
+    return ""
+
+
+_VERBISH = frozenset("for about confusion check think thought know help let me any further the misunderstanding delay inconvenience wrong right".split())
+
+
+def _extra_item(text: Text, lead: Standing, value: Value) -> str:
+    """One more item strung to a list gold."""
+    if not any(f.kind == "list" for f in value.forms):
+        return ""
+    low, n = text.lower, len(text.lower)
+    i = lead.mention.last
+    if i < n and low[i] == ",":
+        i += 1
+    if i < n and low[i] in ("and", "&", "plus"):
+        j = i + 1
+        while j < n and low[j] not in (".", ",", ";", "\n", "!", "?", "(", ")"):
+            j += 1
+        piece = low[i + 1 : j]
+        content = [w for w in piece if w not in STOP]
+        if content and len(piece) <= 3 and piece[0] not in ("you", "it", "that", "i", "they", "not", "no"):
+            return text.quote(lead.mention.first, j)
+    return ""
+
+
+_TIMED = frozenset((Cue.PAST, Cue.CURRENT, Cue.NEG, Cue.UNTIL, Cue.CORRECTION, Cue.FINAL, Cue.LEAVE, Cue.GOTO, Cue.BEFORE, Cue.AFTER))
+
+
+def _bare_list(
+    text: Text, leaders: list[Standing], standings: list[Standing], sentences: list[Sentence], asked: Question
+) -> str:
+    """The whole answer is short items and separators, more than one of them, and not all the same value."""
+    low, n = text.lower, len(text.lower)
+    if n > 200 or any(s.dead for s in standings):
+        return ""
+    if any(cue[2] in _TIMED for sentence in sentences for clause in sentence.clauses for cue in clause.cues):
+        return ""
+    owned = {i for s in leaders for i in range(s.mention.first, s.mention.last)}
+    items: list[list[int]] = [[]]
+    for i, w in enumerate(low):
+        if i not in owned and w in (",", "/", "\n", "|", "&", "and", "or", ";", "•", ".", "(", ")"):
+            if w in ("(", ")"):
+                return ""
+            items.append([])
+        elif w[0].isalnum():
+            items[-1].append(i)
+    items = [item for item in items if item]
+    if len(items) < 2:
+        return ""
+    foreign = 0
+    for item in items:
+        words = [low[i] for i in item]
+        if any(i in owned for i in item):
+            if sum(i not in owned for i in item) > 2:
+                return ""
+            continue
+        content = [w for w in words if w not in STOP]
+        if len(words) > 4 or not content or len(content) < len(words) - 1:
+            return ""
+        if all(w in _ADVERBS or w in PLACES or w.endswith("ly") for w in content):
+            continue
+        if all(canon(w) in asked.canon for w in content):
+            continue
+        if all(w[0].isdigit() for w in content) and leaders[0].mention.quantity is None:
+            continue
+        foreign += 1
+    if not foreign:
+        return ""
+    return text.raw[:80]

@@ -1,0 +1,163 @@
+"""An answer cut into sentences and clauses, and the cues each clause holds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from rewards.lexicon import CUES, SPEECH_VERBS, Cue
+from rewards.mentions import Mention
+from rewards.text import BOX_CLOSE, BOX_OPEN, Text
+from rewards.units import MONTHS
+
+_SENTENCE_ENDS = frozenset(".!?;\n…")
+_CLAUSE_ENDS = frozenset((",", ":", "—", "(", ")", "|", "→", BOX_OPEN, BOX_CLOSE))
+_CLAUSE_WORDS = frozenset("but while whereas although though because so and yet however whilst when pero mas aber".split())
+_SUBJECTS = frozenset("you i we they it he she the your my".split())
+_ABBREVIATIONS = frozenset("st dr mr mrs ms vs no approx min sec hr hrs ave jr sr mt prof etc dept apt ft lb lbs oz".split())
+_TALK = frozenset(
+    "conversation conversations chat chats session sessions discussion discussions message messages history interaction"
+    " interactions exchange exchanges context".split()
+)
+_LABELS = frozenset("answer a result output response verdict conclusion".split())
+_TIMELESS = frozenset("earlier previously before originally initially recently lately once previous earliest prior".split())
+
+
+@dataclass(slots=True)
+class Clause:
+    first: int
+    last: int
+    sentence: int
+    opener: str
+    """The token that opened it: a conjunction, a mark, or "" at the start."""
+    cues: list[tuple[int, int, Cue]] = field(default_factory=list)
+    mentions: list[int] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Sentence:
+    first: int
+    last: int
+    end: str
+    """The mark that closes it, "" at the end of the text."""
+    clauses: list[Clause] = field(default_factory=list)
+
+    @property
+    def is_question(self) -> bool:
+        return self.end == "?" and not (
+            len(self.clauses) > 1 and self.clauses[-1].last - self.clauses[-1].first <= 2 and not self.clauses[-1].mentions
+        )
+
+
+def scan(text: Text, mentions: list[Mention]) -> list[tuple[int, int, Cue]]:
+    """Every cue outside the mentions, left to right, the longest phrase at each place."""
+    low, n = text.lower, len(text.lower)
+    inside = {m.first: m.last for m in mentions if m.whole}
+    out: list[tuple[int, int, Cue]] = []
+    i, table = 0, CUES
+    while i < n:
+        if i in inside:
+            i = inside[i]
+            continue
+        token = low[i]
+        entries = table.get(token)
+        if entries is not None:
+            for rest, cue in entries:
+                size = len(rest)
+                if not size or (i + size < n and all(low[i + 1 + k] == rest[k] for k in range(size))):
+                    end = i + 1 + size
+                    if any(k in inside for k in range(i + 1, end)):
+                        continue
+                    cue = _about_talk(low, i, end, cue, n)
+                    if token == "since" and not size:
+                        cue = Cue.CURRENT if end < n and (low[end] in MONTHS or low[end][0].isdigit()) else Cue.NONE
+                    if cue is not Cue.NONE or size:
+                        out.append((i, end, cue))
+                    i = end - 1
+                    break
+        elif token in _LABELS and i + 1 < n and low[i + 1] in (":", "\n") and (i == 0 or not low[i - 1].isalpha()):
+            out.append((i, i + 1, Cue.FINAL))
+        elif token[-3:] == "n't":
+            out.append((i, i + 1, Cue.NEG))
+        i += 1
+    return out
+
+
+def _about_talk(low: list[str], i: int, end: int, cue: Cue, n: int) -> Cue:
+    """"You mentioned earlier", "in our previous chat": the talk was earlier, not the value."""
+    if cue in (Cue.PAST, Cue.BEFORE, Cue.CURRENT) and low[i] in _TIMELESS:
+        if i and (low[i - 1] in SPEECH_VERBS or low[i - 1] in ("our", "we")):
+            return Cue.NONE
+        if i > 1 and low[i - 2] in SPEECH_VERBS and low[i - 1] in ("me", "it", "this", "that"):
+            return Cue.NONE
+        for k in range(end, min(end + 3, n)):
+            if low[k] in _TALK or low[k] in SPEECH_VERBS:
+                return Cue.NONE
+            if not low[k].isalpha():
+                break
+    return cue
+
+
+def segment(text: Text, mentions: list[Mention], cues: list[tuple[int, int, Cue]]) -> list[Sentence]:
+    """Sentences of clauses; every mention and cue is filed in the clause of its first token."""
+    low, n = text.lower, len(text.lower)
+    inside = {m.first: m.last for m in mentions}
+    at_cue = {first: (last, cue) for first, last, cue in cues}
+    sentences: list[Sentence] = []
+    current = Sentence(0, 0, "")
+    clause = Clause(0, 0, 0, "")
+    number = {m.first: k for k, m in enumerate(mentions)}
+
+    def close_clause(i: int, opener: str) -> None:
+        nonlocal clause
+        clause.last = i
+        if clause.last > clause.first:
+            current.clauses.append(clause)
+        clause = Clause(i, i, len(sentences), opener)
+
+    i = 0
+    while i < n:
+        token = low[i]
+        if i in inside:
+            clause.mentions.append(number[i])
+            i = inside[i]
+            continue
+        if i in at_cue:
+            last, cue = at_cue[i]
+            if token in _CLAUSE_WORDS and cue is not Cue.NONE and clause.last is not None and i > clause.first:
+                close_clause(i, token)
+            clause.cues.append((i, last, cue))
+            i = last
+            continue
+        if token in _SENTENCE_ENDS:
+            if token == "." and i and low[i - 1] in _ABBREVIATIONS and i + 1 < n and not text.capital(i + 1):
+                i += 1
+                continue
+            close_clause(i, token)
+            clause.first = i + 1
+            if current.clauses:
+                current.first, current.last = current.clauses[0].first, i
+                current.end = token
+                sentences.append(current)
+                current = Sentence(i + 1, i + 1, "")
+                clause.sentence = len(sentences)
+            elif sentences and token in ("?", "\n"):
+                pass
+        elif token in _CLAUSE_ENDS or (token == "-" and _is_dash(text, i)):
+            close_clause(i, token)
+            clause.first = i + 1
+        elif i > clause.first and (
+            token in _CLAUSE_WORDS or (token == "since" and i + 1 < n and low[i + 1] in _SUBJECTS)
+        ):
+            close_clause(i, token)
+            clause.first = i + 1
+        i += 1
+    close_clause(n, "")
+    if current.clauses:
+        current.first, current.last = current.clauses[0].first, n
+        sentences.append(current)
+    return sentences
+
+
+def _is_dash(text: Text, i: int) -> bool:
+    """A hyphen with space on both sides is a dash."""
+    return 0 < i < len(text.lower) - 1 and not text.glued(i) and not text.glued(i + 1)

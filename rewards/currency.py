@@ -1,0 +1,309 @@
+"""The currency grader: does an answer stand behind the current value of a fact, a superseded one, several, or none?
+
+``grade`` is the single entry of the reward, the evaluation and the reports. It reads the values first (quantities, then
+names), finds where the answer mentions them, and then decides which mention the answer commits to.
+
+Token overlap decides one thing only: whether a long sentence gold (more than five content words next to its question)
+is mentioned, and only when all its numbers and names are there. It never turns a number, a name or a short gold into a
+match.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from rewards.abstention import says_unknown
+from rewards.alternatives import rivals
+from rewards.clauses import Sentence, scan, segment
+from rewards.commitment import STATED, Resolver, Standing
+from rewards.lexicon import Cue
+from rewards.mentions import GOLD, OTHER, STALE, Mention, Reading, find, find_all, read_answer
+from rewards.polarity import polarity
+from rewards.text import BOX_OPEN, Text, tokenise
+from rewards.values import Question, Value, asks_yes_no, read_question, read_value
+
+GRADER_VERSION = "1.0"
+"""Changes whenever any verdict may change; result rows record it."""
+
+Verdict = Literal["correct", "stale", "hedged", "wrong", "refused"]
+
+
+@dataclass(frozen=True)
+class Grade:
+    """A verdict, its two reward terms and why. The reward is r_cur + stale_weight * r_stale."""
+
+    verdict: Verdict
+    r_cur: int
+    """1 for correct, else 0."""
+    r_stale: int
+    """-1 for stale, and for hedged that names a superseded value; else 0."""
+    explanation: str
+    """The mention that decided, in the answer's own words."""
+
+
+def _grade(verdict: Verdict, explanation: str, *, names_stale: bool = False) -> Grade:
+    penal = verdict == "stale" or (verdict == "hedged" and names_stale)
+    return Grade(verdict, int(verdict == "correct"), -int(penal), explanation)
+
+
+def mentions_value(text: str, value: str | int | float) -> bool:
+    """Whether the text contains the value at all: "four" is 4, and 10 is not in "100". Says nothing of commitment."""
+    asked = read_question("")
+    reading = read_answer(tokenise(text), numeric=True)
+    return bool(find(reading, read_value(str(value), ""), asked))
+
+
+def grade(
+    answer: str,
+    gold: str | int | float,
+    stale: Sequence[str] = (),
+    *,
+    question: str = "",
+    abstain: bool = False,
+) -> Grade:
+    """Grade one answer. ``stale`` holds every other value the asked attribute ever had; ``abstain`` marks a question
+    whose right answer is that it was never mentioned. Raises ValueError for an empty gold."""
+    gold_text = str(gold)
+    if not gold_text.strip():
+        raise ValueError("empty gold: the row cannot be graded")
+    text = tokenise(answer)
+    asked = read_question(question)
+    if abstain:
+        known, why = says_unknown(text, gold_text, asked)
+        return _grade("correct" if known else "wrong", why)
+    if not any(w[0].isalnum() for w in text.lower):
+        return _grade("refused", "empty answer")
+    value = read_value(gold_text, question)
+    if value.is_bool and (asks_yes_no(asked) or not question or value.forms[0].kind == "bool"):
+        return _grade_polar(text, value, stale, asked)
+    olds = tuple(read_value(str(s), question) for s in stale if str(s).strip())
+    reading = read_answer(text, numeric=True)
+    mentions = find_all(reading, value, olds, asked)
+    cues = scan(text, mentions)
+    sentences = segment(text, mentions, cues)
+    standings = Resolver(text, mentions, sentences, asked).run()
+    return _decide(reading, value, standings, sentences, asked)
+
+
+def _grade_polar(text: Text, value: Value, stale: Sequence[str], asked: Question) -> Grade:
+    cues = scan(text, [])
+    sentences = segment(text, [], cues)
+    lean = polarity(text, sentences, asked)
+    olds = [read_value(str(s), asked.text) for s in stale]
+    other_way_is_stale = any(v.is_bool and v.forms[0].yes != value.forms[0].yes for v in olds)
+    if lean.mixed:
+        return _grade("hedged", lean.why, names_stale=other_way_is_stale)
+    if lean.yes is None:
+        reading = read_answer(text, numeric=False)
+        for old in olds:
+            if not old.is_bool and find(reading, old, asked):
+                return _grade("stale", f"says {old.text!r}")
+        if _refusals(sentences):
+            return _grade("refused", f"says that it does not know: {_quote_refusal(text, sentences)}")
+        return _grade("wrong", lean.why)
+    if lean.yes == value.forms[0].yes:
+        return _grade("correct", lean.why)
+    return _grade("stale" if other_way_is_stale else "wrong", lean.why)
+
+
+# -- from standings to a verdict -----------------------------------------------------------------------------------------
+
+
+def _refusals(sentences: list[Sentence]) -> list[tuple[int, int, Cue]]:
+    return [c for s in sentences for clause in s.clauses for c in clause.cues if c[2] is Cue.REFUSAL]
+
+
+def _quote_refusal(text: Text, sentences: list[Sentence]) -> str:
+    first = _refusals(sentences)[0]
+    return repr(text.quote(first[0], min(first[1] + 4, len(text.lower))))
+
+
+def _decide(reading: Reading, value: Value, standings: list[Standing], sentences: list[Sentence], asked: Question) -> Grade:
+    text = reading.text
+    known = [s for s in standings if s.mention.who != OTHER]
+    live = [s for s in standings if not s.dead]
+    live = [s for s in live if s.mention.who != OTHER or _competes(text, s, standings, asked)]
+    refusals = _refusals(sentences)
+    named_stale = any(s.mention.who == STALE for s in known)
+    if BOX_OPEN in text.lower and not any(s.rank >= 80 for s in live):
+        boxed = text.lower.index(BOX_OPEN)
+        if boxed + 1 < len(text.lower) and not any(c[0] > boxed for c in refusals) and text.lower[boxed + 1][0].isalnum():
+            return _grade("wrong", f"boxed another value: {text.raw[text.start[boxed] : text.start[boxed] + 60]!r}")
+    if live and refusals and _refusal_prevails(text, live, refusals, sentences):
+        return _grade("refused", f"says that it does not know: {_quote_refusal(text, sentences)}")
+    if not live:
+        return _without_commitment(text, standings, known, sentences, named_stale)
+    top = max(s.rank for s in live)
+    leaders = [s for s in live if s.rank > top - 3.0]
+    finals = [s for s in leaders if s.final]
+    if finals and len({s.key for s in leaders}) > 1:
+        last = finals[-1].sentence
+        latest = [s for s in leaders if s.sentence == last]
+        leaders = latest or leaders
+    return _verdict(text, value, leaders, standings, sentences, asked, named_stale)
+
+
+def _said(text: Text, s: Standing) -> str:
+    first, last = max(0, s.mention.first - 6), min(len(text.lower), s.mention.last + 4)
+    note = f" [{', '.join(s.notes)}]" if s.notes else ""
+    return f"{text.quote(s.mention.first, s.mention.last)!r} in {text.quote(first, last)!r}{note}"
+
+
+def _verdict(
+    text: Text,
+    value: Value,
+    leaders: list[Standing],
+    standings: list[Standing],
+    sentences: list[Sentence],
+    asked: Question,
+    named_stale: bool,
+) -> Grade:
+    whos = {s.mention.who for s in leaders}
+    keys = {s.key for s in leaders}
+    lead = leaders[-1]
+    if GOLD in whos and OTHER in whos:
+        others = {s.key for s in leaders if s.mention.who == OTHER}
+        return _grade("hedged", f"names the gold and another value: {_said(text, lead)} ({len(others)})", names_stale=STALE in whos)
+    if GOLD in whos and STALE in whos:
+        picked = _about_asked(text, leaders, sentences, asked)
+        if picked is None:
+            return _grade("hedged", f"stands behind several values: {_said(text, lead)}", names_stale=True)
+        lead, whos, keys = picked, {picked.mention.who}, {picked.key}
+        leaders = [lead]
+    rival = rivals(text, lead, leaders, standings, sentences, asked, value)
+    if rival:
+        kind, why = rival
+        if kind == "hedged":
+            return _grade("hedged", why, names_stale=STALE in whos or named_stale)
+        return _grade("wrong", why)
+    if whos == {GOLD}:
+        return _grade("correct", f"commits to {_said(text, lead)}")
+    if STALE in whos:
+        if len(keys) > 1 and OTHER in whos:
+            return _grade("hedged", f"stands behind several values: {_said(text, lead)}", names_stale=True)
+        return _grade("stale", f"commits to the superseded {_said(text, lead)}")
+    return _grade("wrong", f"commits to another value: {_said(text, lead)}")
+
+
+def _about_asked(text: Text, leaders: list[Standing], sentences: list[Sentence], asked: Question) -> Standing | None:
+    """Two values, each said of a different thing: the one whose clause holds the question's own words."""
+    clauses = [c for s in sentences for c in s.clauses]
+    from rewards.lexicon import STOP
+    from rewards.values import canon
+
+    def overlap(s: Standing) -> int:
+        c = clauses[s.clause]
+        words = {canon(text.lower[i]) for i in range(c.first, c.last) if not s.mention.first <= i < s.mention.last}
+        return len(words & asked.canon)
+
+    def own_subject(s: Standing) -> bool:
+        c = clauses[s.clause]
+        low = text.lower
+        return any(
+            low[i] in ("your", "my", "his", "her", "their") and i + 1 < c.last and low[i + 1] not in STOP and canon(low[i + 1]) not in asked.canon
+            for i in range(c.first, c.last - 1)
+        )
+
+    scored = [(overlap(s), own_subject(s), s) for s in leaders]
+    good = [s for o, own, s in scored if o and not own]
+    rest = [s for o, own, s in scored if not (o and not own)]
+    if good and rest and len({s.key for s in good}) == 1 and all(own and not o for o, own, s in scored if s in rest):
+        return good[-1]
+    return None
+
+
+def _competes(text: Text, s: Standing, standings: list[Standing], asked: Question) -> bool:
+    """Whether another quantity answers the question too, or is only something else that was counted."""
+    q = s.mention.quantity
+    low = text.lower
+    if q is None:
+        return True
+    first, last = s.mention.first, s.mention.last
+    known = [t for t in standings if t.mention.who != OTHER]
+    if not known:
+        return True
+    if q.kind in ("date", "weekday", "clock", "colon", "rate", "range") and q.kind not in {
+        t.mention.quantity.kind for t in known if t.mention.quantity
+    }:
+        return False
+    at = standings.index(s)
+    for neighbour in standings[max(0, at - 1) : at + 2]:
+        if neighbour is not s and neighbour.mention.who != OTHER or (neighbour is not s and _chained(low, s, neighbour)):
+            if _chained(low, s, neighbour):
+                return True
+    noun = low[last] if last < len(low) else "."
+    nouns = {low[t.mention.last] if t.mention.last < len(low) else "." for t in known}
+    bare = not noun[0].isalpha()
+    if not (noun in nouns or bare or noun in asked.words):
+        return False
+    return bool(s.now or s.final or s.past or (noun in nouns and not bare) or _corrective(low, s))
+
+
+def _corrective(low: list[str], s: Standing) -> bool:
+    return any(w in ("mean", "sorry", "correction", "actually", "no") for w in low[max(0, s.mention.first - 4) : s.mention.first])
+
+
+def _chained(low: list[str], a: Standing, b: Standing) -> bool:
+    if a.mention.first > b.mention.first:
+        a, b = b, a
+    between = low[a.mention.last : b.mention.first]
+    return len(between) <= 4 and all(w in _CHAIN for w in between)
+
+
+_CHAIN = frozenset((",", "or", "and", "/", "\n", "maybe", "perhaps", "possibly", "either", "|", ";", "the", "a"))
+
+
+def _refusal_prevails(text: Text, live: list[Standing], refusals: list[tuple[int, int, Cue]], sentences: list[Sentence]) -> bool:
+    """Whether "I don't know" outweighs the values named around it."""
+    top = max(s.rank for s in live)
+    leaders = [s for s in live if s.rank > top - 3.0]
+    last_refusal = refusals[-1][0]
+    final_refusal = -1
+    for s in sentences:
+        finals = [c[0] for cl in s.clauses for c in cl.cues if c[2] is Cue.FINAL]
+        if finals:
+            inside = [c[0] for cl in s.clauses for c in cl.cues if c[2] is Cue.REFUSAL]
+            if inside:
+                final_refusal = max(final_refusal, inside[0])
+    if all(s.mention.who == OTHER for s in leaders):
+        first_after = [s for s in leaders if s.mention.first > refusals[0][0]]
+        return not any(_answers(text, s) for s in first_after)
+    if top < STATED and all(s.mention.first < last_refusal for s in leaders):
+        return True
+    after_final = [s for s in leaders if s.mention.first > final_refusal]
+    if final_refusal >= 0 and not after_final and not any(s.final for s in leaders):
+        return True
+    return False
+
+
+def _answers(text: Text, s: Standing) -> bool:
+    """A value given in a short clause of its own, as an answer is."""
+    low = text.lower
+    i, j = s.mention.first, s.mention.last
+    while i and low[i - 1] not in (".", ",", ";", ":", "\n", "!", "?", "—", "but", "so"):
+        i -= 1
+    while j < len(low) and low[j] not in (".", ",", ";", "\n", "!", "?", "—"):
+        j += 1
+    return (j - s.mention.last) <= 1 and (s.mention.first - i) <= 6
+
+
+def _without_commitment(
+    text: Text, standings: list[Standing], known: list[Standing], sentences: list[Sentence], named_stale: bool
+) -> Grade:
+    """No mention stands: refused, hedged by echo or condition, or wrong."""
+    if _refusals(sentences):
+        return _grade("refused", f"says that it does not know: {_quote_refusal(text, sentences)}")
+    echoes = [s for s in known if s.dead.startswith(("echo", "inside", "conditional"))]
+    if echoes and len(echoes) == len(known):
+        return _grade("hedged", f"{_said(text, echoes[-1])}: {echoes[-1].dead}", names_stale=named_stale)
+    if known:
+        return _grade("wrong", f"{_said(text, known[-1])}: {known[-1].dead}")
+    hedges = [c for s in sentences for cl in s.clauses for c in cl.cues if c[2] is Cue.HEDGE]
+    if hedges and not standings and text.lower[hedges[0][0]] in ("whichever", "whatever", "either", "depends", "depending", "both", "any"):
+        return _grade("hedged", f"names no value: {text.quote(hedges[0][0], hedges[0][1])!r}")
+    return _grade("wrong", "does not name the value")
+
+
+__all__ = ["GRADER_VERSION", "Grade", "Mention", "Verdict", "grade", "mentions_value"]

@@ -1,0 +1,121 @@
+"""Whose value is it? The person a clause speaks of, against the person the question asks about."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from rewards.clauses import Clause
+from rewards.lexicon import PERSON_VERBS, PERSONS, SPEECH_VERBS, STOP
+from rewards.mentions import Mention
+from rewards.text import Text, tokenise
+from rewards.units import MONTHS, WEEKDAYS
+from rewards.values import canon
+
+_SELF = frozenset("i me we us i've i'm i'd i'll we've we're".split())
+_SELF_OWN = frozenset(("my", "our", "mine", "ours"))
+_THIRD = frozenset("he she they he's she's they're him them they've".split())
+_AFTER_LINKS = frozenset("where for on is are was were belongs of has have goes lives who's".split())
+_AFTER_BREAKS = frozenset("with near from by to like because after before since when as told said mentioned gave".split())
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Who the question is about: the asker, named people, relatives."""
+
+    me: bool
+    persons: frozenset[str]
+    """Canonical relation nouns and lower-case names in the question."""
+    who: bool
+    """The answer itself is a person."""
+
+
+@lru_cache(maxsize=4096)
+def asked_about(question: str) -> Asked:
+    text = tokenise(question)
+    low = text.lower
+    persons = {canon(w) for w in low if w.removesuffix("'s") in PERSONS or canon(w) in PERSONS}
+    for i, word in enumerate(low):
+        if i and word[0].isalpha() and text.capital(i) and word not in STOP and word not in MONTHS and word not in WEEKDAYS:
+            persons.add(canon(word))
+    me = bool(_SELF & set(low)) or not low or (not persons and bool(_SELF_OWN & set(low)))
+    who = bool({"who", "whom", "whose", "who's"} & set(low[:3]))
+    return Asked(me, frozenset(persons), who)
+
+
+def belongs_to_other(text: Text, clause: Clause, mention: Mention, asked: Asked, inherited: bool) -> tuple[bool, bool]:
+    """(whether the mention is about someone else, whether the clause's subject is someone else)."""
+    low = text.lower
+    verdict: bool | None = None
+    subject: bool | None = None
+    for i in range(clause.first, mention.first):
+        other = _entity(text, i, asked, clause.first)
+        if other is not None:
+            verdict = other
+            subject = other if subject is None else subject
+    if verdict is None and any(low[i] in _THIRD for i in range(clause.first, mention.first)):
+        verdict = inherited
+    if verdict is None or verdict is False:
+        linked, blocked = False, False
+        start = mention.last + 1 if _counts(text, mention, asked) else mention.last
+        for i in range(start, min(clause.last, mention.last + 9)):
+            if low[i] in _AFTER_BREAKS:
+                blocked = True
+            if low[i] in _AFTER_LINKS:
+                linked = True
+            other = _entity(text, i, asked, clause.first)
+            if other is None:
+                continue
+            if other and linked and not blocked:
+                return True, True
+            if not other:
+                break
+    if verdict is None:
+        return False, False
+    return verdict, bool(subject if subject is not None else verdict)
+
+
+def _counts(text: Text, mention: Mention, asked: Asked) -> bool:
+    """Whether the noun after a number is what is counted ("7 cousins") and so no owner."""
+    if mention.quantity is None or mention.last >= len(text.lower):
+        return False
+    noun = text.lower[mention.last]
+    return noun[0].isalpha() and noun not in STOP
+
+
+def _entity(text: Text, i: int, asked: Asked, start: int) -> bool | None:
+    """None when token i names nobody; else whether that is somebody other than the asked person."""
+    low = text.lower
+    word = low[i]
+    if not word[0].isalpha():
+        return None
+    following = low[i + 1] if i + 1 < len(low) else "."
+    base = word.removesuffix("'s")
+    if word in ("you", "you've", "you're", "you'd"):
+        k = i + 1
+        while k < len(low) and low[k] in ("have", "had", "also", "previously", "just", "once", "recently", "did", "first", "initially"):
+            k += 1
+        if k < len(low) and low[k] in SPEECH_VERBS:
+            return None
+        return not asked.me and bool(asked.persons)
+    if base in PERSONS or canon(base) in PERSONS:
+        owner = word.endswith("'s")
+        if canon(base) in asked.persons:
+            return None if owner and canon(following) in PERSONS else False
+        if asked.who and not asked.persons:
+            return None
+        if following == "-":
+            return None
+        return True
+    if text.capital(i) and word not in STOP and word not in MONTHS and word not in WEEKDAYS:
+        if canon(base) in asked.persons:
+            return None if word.endswith("'s") and (canon(following) in PERSONS) else False
+        if asked.who or word == "i":
+            return None
+        mid = i > start and low[i - 1] not in ("the", "a", "an", "at", "in", "to", "from", "called", "named")
+        own = word.endswith("'s") and word not in STOP and following in PERSON_VERBS | PERSONS
+        acts = following in PERSON_VERBS
+        if acts or own:
+            return True
+        return None if not mid else None
+    return None

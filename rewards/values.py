@@ -1,0 +1,415 @@
+"""What a gold or a stale value is: its kinds, its alternative spellings, which of its words are needed.
+
+A value is read once and cached: "25 minutes and 50 seconds (or 25:50)" has two quantity forms, "teal and mustard" is a
+list whose items are all needed, "You have met up with Tamsin three times." is, next to its question, the number three.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+from rewards.lexicon import STOP
+from rewards.quantities import Quantity, parse
+from rewards.text import Text, tokenise
+from rewards.units import DURATIONS, MEASURES, NUMBER_WORDS, ORDINAL_WORDS
+
+YES = frozenset("yes yeah yep yup yea aye affirmative".split())
+NO = frozenset("no nope nah nay negative".split())
+
+SKIPPED = frozenset("a an the my your his her their our its - ' this these those".split())
+"""Tokens that carry no part of a name: articles, owners, hyphens."""
+_DOTTED = frozenset("dr mr mrs ms st ave mt jr sr prof no".split())
+_SUFFIXES = frozenset(("st", "nd", "rd", "th"))
+_ALIASES = {
+    "&": "and", "beneath": "under", "underneath": "under", "below": "under", "grey": "gray", "colour": "color",
+    "street": "st", "avenue": "ave", "road": "rd", "doctor": "dr", "mister": "mr", "mum": "mom", "mother": "mom",
+    "father": "dad", "above": "over", "beside": "by", "tv": "television", "percent": "%", "favourite": "favorite",
+    "centre": "center", "theatre": "theater", "neighbour": "neighbor", "saint": "st", "mount": "mt", "fort": "ft",
+    "bicycle": "bike", "photo": "photograph", "pic": "photograph", "picture": "photograph", "automobile": "car",
+}  # fmt: skip
+_LEADING = frozenset("in at on to from by of with for into inside the".split())
+_GENERIC_TAIL = re.compile(r"[^\W\d_]+")
+
+
+def canon(token: str) -> str:
+    """One spelling per word: number words as digits, no possessive, no plural, a few aliases."""
+    cached = _CANON_NUMBERS.get(token)
+    if cached is not None:
+        return cached
+    first = token[0]
+    if first.isdigit() or (first == "." and len(token) > 1):
+        return _digits(token)
+    if len(token) > 2:
+        if token[-2:] == "'s":
+            token = token[:-2]
+        if "'" in token:
+            token = token.replace("'", "")
+        if len(token) > 3 and token[-1] == "s" and token[-2] not in "su'i":
+            token = token[:-3] + "y" if token[-3:] == "ies" and len(token) > 4 else token[:-1]
+    return _ALIASES.get(token, token)
+
+
+def _digits(token: str) -> str:
+    plain = token.replace(",", "")
+    if plain.isdigit():
+        return str(int(plain)) if len(plain) < 15 else plain
+    try:
+        return f"{float(plain):g}"
+    except ValueError:
+        return token
+
+
+_CANON_NUMBERS = {w: f"{v:g}" for w, v in NUMBER_WORDS.items() if w != "one"} | {
+    w: f"{v:g}" for w, v in ORDINAL_WORDS.items()
+}
+
+
+def canonical(text: Text) -> tuple[list[str], list[int]]:
+    """The canonical tokens of a text without articles and hyphens, and where each one stands."""
+    words, places = [], []
+    low = text.lower
+    for i, token in enumerate(low):
+        if token in SKIPPED:
+            continue
+        if token in _SUFFIXES and i and low[i - 1][0].isdigit() and text.glued(i):
+            continue
+        if token == "." and i and low[i - 1] in _DOTTED:
+            continue
+        words.append(canon(token))
+        places.append(i)
+    return words, places
+
+
+@dataclass(frozen=True)
+class Form:
+    """One way to state a value.
+
+    kind "bool": ``yes``. kind "quantity": ``quantity``. kind "words": ``words`` in order, each needed unless its flag in
+    ``needed`` is False. kind "list": every one of ``items`` in any order (in this order when ``ordered``). kind
+    "sentence": long golds; ``words`` is a bag, those in ``names`` are all needed, of the rest a share.
+    """
+
+    kind: str
+    yes: bool = False
+    quantity: Quantity | None = None
+    words: tuple[str, ...] = ()
+    needed: tuple[bool, ...] = ()
+    items: tuple[Form, ...] = ()
+    ordered: bool = False
+    names: frozenset[str] = frozenset()
+    proper: bool = False
+    """The words begin with capitals: a longer capitalised name around them is another name."""
+
+
+@dataclass(frozen=True)
+class Value:
+    """A gold or stale value and its forms, the most literal first."""
+
+    text: str
+    forms: tuple[Form, ...]
+
+    @property
+    def is_bool(self) -> bool:
+        return bool(self.forms) and self.forms[0].kind == "bool"
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is read from the question once."""
+
+    text: str
+    words: frozenset[str]
+    """Its words in lower case."""
+    canon: frozenset[str]
+    """Its content words in canonical spelling."""
+
+
+@lru_cache(maxsize=4096)
+def read_question(question: str) -> Question:
+    text = tokenise(question)
+    words = frozenset(text.lower)
+    content = frozenset(canon(w) for w in words if w not in STOP and (w[0].isalnum()))
+    return Question(question, words, content)
+
+
+_ACCEPTABLE = re.compile(r"\b(?:is|are) (?:also )?(?:acceptable|accepted|fine|ok|okay)\b", re.IGNORECASE)
+_PAREN = re.compile(r"\(([^()]{1,200})\)")
+_OR_START = re.compile(r"^(?:or|aka|a\.k\.a\.|i\.e\.,?|also|also known as|that is,?|=)\s+", re.IGNORECASE)
+_SENTENCE_END = re.compile(r"(?<=[\w)'\"])[.!?;](?=\s+[A-Z\d(]|\s*$)")
+
+
+def _alternates(value: str) -> list[str]:
+    """The separately sufficient spellings packed into one gold."""
+    if _ACCEPTABLE.search(value):
+        pieces = [p for p in _SENTENCE_END.split(value) if p and p.strip()]
+        out = []
+        for piece in pieces:
+            cut = _ACCEPTABLE.sub("", piece)
+            out += [s for s in _alternates(_PAREN.sub("", cut).strip(" .")) if s]
+        return out or [value]
+    out = [value]
+    parens = _PAREN.findall(value)
+    if parens:
+        main = _PAREN.sub(" ", value).strip(" .,;")
+        if main:
+            out = [main]
+        for inner in parens:
+            stripped = _OR_START.sub("", inner.strip())
+            explicit = stripped != inner.strip()
+            at_end = value.rstrip(" .").endswith(f"({inner})")
+            short = len(inner.split()) <= 3 and len(main.split()) <= 8
+            if explicit or (at_end and short and _may_stand_alone(stripped, main)):
+                out.append(stripped)
+    return out
+
+
+def _may_stand_alone(inner: str, main: str) -> bool:
+    """Whether a bracketed remark names the value again ("(level 2)", "(UCLA)") and not a detail of it."""
+    if inner.isupper() and len(inner) <= 8:
+        return True
+    text = tokenise(inner)
+    if any(w in STOP or w in ("from", "on") for w in text.lower[:1]):
+        return False
+    inner_q, main_q = parse(text), parse(tokenise(main))
+    if not inner_q:
+        return False
+    return bool(main_q) and inner_q[0].raw == main_q[0].raw or any(
+        q.kind in ("colon", "duration", "clock") for q in inner_q
+    )
+
+
+@lru_cache(maxsize=16384)
+def read_value(value: str, question: str) -> Value:
+    """Read a gold or stale value in the light of its question."""
+    asked = read_question(question)
+    forms: list[Form] = []
+    literal = tokenise(value)
+    if len(literal.lower) >= 3 and literal.lower[0] not in YES and literal.lower[0] not in NO:
+        words = [w for w in canonical(literal)[0] if w]
+        while words and not words[-1][-1].isalnum():
+            words.pop()
+        if len(words) >= 3:
+            forms.append(Form("words", words=tuple(words), needed=tuple(w[0].isalnum() for w in words)))
+    for spelling in _alternates(value):
+        for form in _forms(spelling, asked):
+            if form not in forms:
+                forms.append(form)
+    return Value(value, tuple(forms))
+
+
+_POLAR = frozenset(
+    "do does did is are was were am have has had can could will would should may might shall isn't aren't don't doesn't"
+    " didn't haven't hasn't".split()
+)
+
+
+def asks_yes_no(question: Question) -> bool:
+    words = tokenise(question.text).lower
+    last = words
+    for mark in (",", ".", "?"):
+        if mark in last[:-1]:
+            last = last[len(last) - 1 - last[-2::-1].index(mark) :]
+    return bool(words) and (words[0] in _POLAR or (bool(last) and last[0] in _POLAR))
+
+
+def _forms(spelling: str, asked: Question) -> list[Form]:
+    text = tokenise(spelling)
+    low = text.lower
+    if not low:
+        return []
+    if low[0] in YES or low[0] in NO:
+        rest = [w for w in low[1:] if w[0].isalnum()]
+        if not rest or low[1] in (",", ".", ";", "!", "—", "(", ":"):
+            return [Form("bool", yes=low[0] in YES)]
+    if "," in low or "and" in low or "&" in low or "\n" in low or "/" in low:
+        listed = _list_form(spelling, text, asked)
+        if listed:
+            return [listed]
+    quantity = _pure_quantity(text, asked)
+    if quantity:
+        return [Form("quantity", quantity=quantity)]
+    return _word_forms(text, asked)
+
+
+def _pure_quantity(text: Text, asked: Question) -> Quantity | None:
+    """The quantity that a spelling consists of, next to filler and the question's own words."""
+    found = parse(text)
+    if not found:
+        return None
+    low = text.lower
+    colon = next((i for i, w in enumerate(low) if w in (":", ".", ";") and i), len(low))
+    head = [q for q in found if q.first < colon]
+    head = [q for q in head if not (q.kind == "rate" and len(head) > 1 and q.word in ("every", "each"))] or head
+    if len(head) > 1 and head[0].kind == "date" and all(q.kind == "weekday" for q in head[1:]):
+        head = head[:1]
+    if len(head) != 1:
+        return None
+    quantity = head[0]
+    before = [w for w in low[: quantity.first] if w[0].isalnum()]
+    after = [w for w in low[quantity.last : colon] if w[0].isalnum()]
+    if quantity.kind == "number" and quantity.first and low[quantity.first - 1] == "-":
+        return None
+    if any(canon(w) not in asked.canon and w not in STOP and w not in _QUANTITY_FILLER for w in before):
+        return None
+    extra = [w for w in after if canon(w) not in asked.canon and w not in STOP and w not in _QUANTITY_FILLER]
+    if quantity.unit == "ordinal":  # an ordinal names a thing: "5th floor" is words, with floor optional
+        return None if extra else quantity
+    capital = any(text.capital(i) for i in range(quantity.last, len(low)) if low[i] in extra)
+    if capital or len(extra) > 3:
+        return None
+    if quantity.kind == "range" and extra and quantity.unit.startswith("measure"):
+        return None
+    return quantity
+
+
+_QUANTITY_FILLER = frozenset(
+    "about around approximately roughly nearly almost over under exactly close total number ago old each way times time"
+    " so far altogether together least most more than per ounces completed currently total daily weekly now".split()
+)
+
+
+def _list_form(spelling: str, text: Text, asked: Question) -> Form | None:
+    """"A and B", "A, B, and C", one item a line. A comma alone does not make two things a list."""
+    low = text.lower
+    if any(w in ("is", "are", "was", "were", "you", "i", "we", "which", "then", "first", "did", "have") for w in low):
+        return None
+    flat = _PAREN.sub(" ", spelling)
+    pieces = [p.strip(" .") for p in re.split(r",\s*(?:and\s+)?|\s+and\s+|\s*&\s*|\n|\s+/\s+", flat, flags=re.IGNORECASE)]
+    pieces = [p for p in pieces if p]
+    joined = " and " in f" {spelling.lower()} " or "&" in spelling or "\n" in spelling or " / " in spelling
+    if len(pieces) < 2 or (len(pieces) == 2 and not joined) or any(len(p.split()) > 6 for p in pieces):
+        return None
+    if parse(text) and _pure_quantity(text, asked):
+        return None
+    items = []
+    for piece in pieces:
+        forms = _forms_of_item(piece, asked)
+        if not forms:
+            return None
+        items.append(forms[0])
+    ordered = bool(asked.words & {"order", "sequence"})
+    return Form("list", items=tuple(items), ordered=ordered)
+
+
+def _forms_of_item(piece: str, asked: Question) -> list[Form]:
+    text = tokenise(piece)
+    quantity = _pure_quantity(text, asked)
+    if quantity:
+        return [Form("quantity", quantity=quantity)]
+    return _word_forms(text, asked)
+
+
+_SUBJECTS = frozenset("you i we it he she they the there you've i've we've it's your my".split())
+_FINITE = frozenset(
+    "is are was were am have has had do does did will would can could you've i've we've it's he's she's".split()
+)
+
+
+def _word_forms(text: Text, asked: Question) -> list[Form]:
+    low = text.lower
+    words, places = canonical(text)
+    keep = [(w, p) for w, p in zip(words, places, strict=True) if w[0].isalnum() or w in "%.,:/&+"]
+    while keep and not keep[-1][0][-1].isalnum():
+        keep.pop()
+    while keep and not keep[0][0][0].isalnum():
+        keep.pop(0)
+    if not keep:
+        return []
+    sentence = len(keep) >= 4 and low[0] in _SUBJECTS and any(w in _FINITE or w[-2:] == "ed" for w in low[1:8])
+    if sentence or len(keep) > 9:
+        option = _chosen_option(keep, asked)
+        if option is not None:
+            return [option]
+        reduced = [(w, p) for w, p in keep if w not in asked.canon and low[p] not in STOP and w[0].isalnum()]
+        if not reduced:
+            reduced = keep
+        if len(reduced) > 5 or not sentence:
+            return [_bag(text, reduced, asked)]
+        while len(reduced) > 1 and low[reduced[0][1]].endswith(("ed", "ing")):
+            reduced = reduced[1:]
+        first = reduced[0][1]
+        chunk = [(w, p) for w, p in keep if first <= p <= reduced[-1][1]]
+        wanted = {p for _, p in reduced}
+        if first and canon(low[first - 1]) in _MEANT and first - 1 not in wanted:
+            pass
+        return [
+            Form(
+                "words",
+                words=tuple(w for w, _ in chunk),
+                needed=tuple(p in wanted and low[p] not in _PLACE_WORDS for _, p in chunk),
+                proper=any(text.capital(p) for _, p in chunk if p),
+            )
+        ]
+    while len(keep) > 1 and keep[0][0] in _LEADING:
+        keep = keep[1:]
+    return [_phrase(text, keep, asked)]
+
+
+def _chosen_option(keep: list[tuple[str, int]], asked: Question) -> Form | None:
+    """For "more water or less?" the option that a sentence gold takes, and the noun behind it."""
+    words = tokenise(asked.text).lower
+    if "or" not in words[1:-1]:
+        return None
+    at = len(words) - 1 - words[::-1].index("or")
+    right = next((w for w in words[at + 1 :] if w not in SKIPPED and w[0].isalpha()), "")
+    left = next((w for w in reversed(words[:at]) if w not in SKIPPED and w[0].isalpha()), "")
+    opposite = {"more": "less", "less": "more"}.get(right, left)
+    for option, against in ((right, opposite), (opposite, right)):
+        stem = option[: max(4, len(option) - 2)]
+        hits = [k for k, (w, _) in enumerate(keep) if len(option) > 3 and w.startswith(stem)]
+        barred = any(w.startswith(against[: max(4, len(against) - 2)]) for w, _ in keep)
+        if hits and not barred:
+            k = hits[0]
+            chunk = [option if keep[k][0].startswith(option) else keep[k][0]]
+            needed = [True]
+            if k + 1 < len(keep) and keep[k + 1][0] in asked.canon and option in ("more", "less", "fewer"):
+                chunk.append(keep[k + 1][0])
+                needed.append(False)
+            return Form("words", words=tuple(chunk), needed=tuple(needed))
+    return None
+
+
+_PLACE_WORDS = frozenset("under over behind beneath underneath below above near beside inside by next".split())
+_MEANT = frozenset("under over behind near".split())
+
+
+def _phrase(text: Text, keep: list[tuple[str, int]], asked: Question) -> Form:
+    """A name or a short phrase. Optional are the question's words, units after digits, common nouns after a model name,
+    and "by <author>"."""
+    low = text.lower
+    words = [w for w, _ in keep]
+    capital = [text.capital(p) or low[p][0].isdigit() for _, p in keep]
+    digits = [low[p][0].isdigit() for _, p in keep]
+    needed = [True] * len(words)
+    has_model = any(digits)
+    for k, (word, place) in enumerate(keep):
+        if word in asked.canon and not digits[k]:
+            needed[k] = False
+        elif k and digits[k - 1] and (low[place] in MEASURES or low[place] in DURATIONS) and text.glued(place):
+            needed[k] = False
+        elif has_model and not capital[k] and k > max(i for i, d in enumerate(digits) if d):
+            needed[k] = False
+        elif not word[0].isalnum() or (low[place] in STOP and low[place] not in NUMBER_WORDS):
+            needed[k] = False
+    coded = [k for k in range(1, len(keep)) if digits[k] and len(words[k - 1]) <= 2 and words[k - 1].isalpha()]
+    if coded and text.glued(keep[coded[0]][1]):  # "Ford F-150": the model code says it all
+        needed[: coded[0] - 1] = [False] * (coded[0] - 1)
+    if "by" in words[1:-1]:
+        by = words.index("by", 1)
+        if capital[by - 1] and all(capital[by + 1 :]) and not capital[by]:
+            needed[by:] = [False] * (len(words) - by)
+    if not any(needed):  # everything is in the question: an either/or question; its own words decide
+        needed = [low[p] not in STOP for _, p in keep]
+        if any(digits) or any(w in ORDINAL_WORDS for w in low):
+            needed = [digits[k] or low[p] in ORDINAL_WORDS or capital[k] for k, (_, p) in enumerate(keep)]
+        elif not any(needed):
+            needed = [True] * len(words)
+    return Form("words", words=tuple(words), needed=tuple(needed), proper=capital[0] and not digits[0])
+
+
+def _bag(text: Text, keep: list[tuple[str, int]], asked: Question) -> Form:
+    names = frozenset(w for w, p in keep if text.lower[p][0].isdigit() or (text.capital(p) and p > 0))
+    names |= frozenset(w for w, p in keep if text.lower[p] in NUMBER_WORDS)
+    return Form("sentence", words=tuple(dict.fromkeys(w for w, _ in keep)), names=names)
