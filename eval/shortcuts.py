@@ -21,9 +21,10 @@ import numpy as np
 
 from generators.timelines import generate
 
-SENTENCE_END = re.compile(r"(?<=[.!?])(?<!Dr\.)\s+")
+SENTENCE_END = re.compile(r"(?<=[.!?])(?<!Dr\.)(?<!Mr\.)(?<!Ms\.)\s+")
 WORD = re.compile(r"[a-z0-9]+")
-MARKERS = re.compile(r"\b(now|nowadays|moved|update|updated|changed?|switched|started|these days|currently|since)\b", re.I)
+MARKERS = re.compile(
+    r"\b(now|nowadays|moved|update|updated|changed?|switched|started|these days|currently|since)\b", re.I)
 TRAIN_OFFSET = 500_000
 """Seeds on which the logistic model is fitted start here, far from those that it is measured on."""
 

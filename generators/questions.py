@@ -9,8 +9,10 @@ from generators.draw import Draw
 from generators.language import Language
 from generators.render import fill, phrases, sentence_case, topic
 from generators.values import universe
-from generators.world import EFFECTS, USER, Event, Slot, World, held, make_person, previous_of
+from generators.world import EFFECTS, USER, Event, Slot, World, held, make_person, make_slot, previous_of
 
+NOTHING_YET = "Nothing to note yet."
+"""The oracle's notes before any tracked fact came up: an empty reply would teach a model to say nothing."""
 ORDERED = ("count", "quantity", "money", "duration")
 """Value types of which one can be larger than another, so that "up or down?" makes sense."""
 
@@ -120,10 +122,13 @@ def _change(draw: Draw, config: TimelineConfig, bank: Language, world: World) ->
 
 
 def _abstain(draw: Draw, config: TimelineConfig, bank: Language, world: World) -> Question:
-    """Asks the attribute of somebody for whom it was never mentioned."""
-    taken = {e.slot.person.name for e in world.events}
-    free_user = all(e.slot.person != USER for e in world.events if e.slot.attribute == world.slot.attribute)
-    person = USER if free_user and draw.percent(50) else make_person(draw, bank, taken)
+    """Asks something that was never mentioned: of a person known for other things, of a stranger, or of the user."""
+    if draw.percent(30):
+        return _abstain_unmentioned(draw, config, bank, world)
+    known = {e.slot.person.name: e.slot.person for e in world.events}
+    informed = {e.slot.person.name for e in world.events if e.slot.attribute == world.slot.attribute}
+    others = [person for name, person in known.items() if name not in informed]
+    person = draw.pick(others) if others and draw.percent(60) else make_person(draw, bank, set(known))
     slot = replace(world.slot, person=person)
     boolean = bank.attributes[slot.attribute].value_type == "boolean"
     text = _template(draw, config, bank, slot, "qy" if boolean else "q")
@@ -134,8 +139,18 @@ def _abstain(draw: Draw, config: TimelineConfig, bank: Language, world: World) -
     return Question(text, gold, [], gold.split(".")[0] + ".", [])
 
 
+def _abstain_unmentioned(draw: Draw, config: TimelineConfig, bank: Language, world: World) -> Question:
+    """Asks the user's value of an attribute that never came up."""
+    mentioned = {e.slot.attribute for e in world.events}
+    attribute = draw.pick([a for a in bank.attributes.values() if a.name not in mentioned])
+    slot = make_slot(draw, bank, attribute, USER)
+    text = _template(draw, config, bank, slot, "qy" if attribute.value_type == "boolean" else "q")
+    gold = bank.wrappers["abstain"][0][0].replace("{topic}", topic(bank, slot, "second"))
+    return Question(text, gold, [], gold, [])
+
+
 def _listen(known: dict[Slot, list[str]], event: Event) -> None:
-    """Take one telling into what a perfect listener knows: each slot's values in true order, misstatements taken out."""
+    """Take one telling into what a perfect listener knows: a slot's values in true order, misstatements taken out."""
     if event.kind == "prior":
         values = known[event.slot]
         values.insert(len(values) - 1, event.value)
@@ -173,7 +188,7 @@ def oracle_notes(config: TimelineConfig, bank: Language, world: World) -> list[s
             at += 1
         if at > news:
             text = _shortest(config, bank, world, known, written)
-        notes.append(text)
+        notes.append(text or NOTHING_YET)
     return notes
 
 

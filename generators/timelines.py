@@ -9,22 +9,25 @@ The world comes first (`world`), then the question and all that follows from the
 
 from __future__ import annotations
 
+import hashlib
+import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from generators.config import PRESETS, TimelineConfig, check, config_from_dict, preset
 from generators.draw import Draw
 from generators.language import SPLITS, language
 from generators.questions import ask, oracle_notes
-from generators.render import render, stamp
+from generators.render import day_text, render, stamp
 from generators.world import EFFECTS, USER, Event, World, build
 
 DATASET_VERSION = "1"
 """Changes whenever the bytes of the fixed sets change."""
 
 __all__ = [
-    "DATASET_VERSION", "PRESETS", "TimelineConfig", "config_from_dict", "generate", "training_set", "validation_set",
+    "DATASET_VERSION", "PRESETS", "TimelineConfig", "config_from_dict", "fingerprint", "generate", "training_set",
+    "validation_set",
 ]
 
 
@@ -85,10 +88,18 @@ def validation_set(preset: str = "curriculum") -> Iterator[dict[str, Any]]:
     return _fixed(preset, "validation", 2_000_000, 300)
 
 
+def fingerprint(records: Iterable[dict[str, Any]]) -> str:
+    """sha256 of the records as canonical JSON lines; `language/fixed_sets.json` holds those of the two fixed sets."""
+    digest = hashlib.sha256()
+    for record in records:
+        digest.update(json.dumps(record, sort_keys=True, ensure_ascii=True).encode() + b"\n")
+    return digest.hexdigest()
+
+
 def _event(world: World, event: Event) -> dict[str, Any]:
     slot = event.slot
     return {
-        "date": stamp(event.day, 0)[:16], "person": slot.person.label("user's") if slot.person != USER else "user",
+        "date": day_text(event.day), "person": slot.person.label("user's") if slot.person != USER else "user",
         "attribute": slot.attribute, "entity": slot.entity, "kind": event.kind, "style": event.style,
         "value": event.value, "delta": event.delta, "named": event.named, "session": event.session,
         "turn": event.turn, "text": event.text, "asked_slot": slot == world.slot,

@@ -19,11 +19,15 @@ EFFECTS = ("set", "change", "correct", "increment", "revert")
 """Kinds that make a value true. Told or untold, they are the history; everything else is only talk."""
 SOLO = (*EFFECTS, "repeat", "cancel")
 """Kinds of which one session holds at most one for the same fact: two would contradict each other."""
+BOOLEAN_SHARE = 30
+"""Percent of yes/no questions that are about an attribute that is itself a yes or no (where such may be asked)."""
+MOST_TRIES = 200
+"""Draws of a history before its settings are refused as impossible."""
 RELATIONS = {"her": ("sister", "cousin", "aunt", "neighbor", "friend", "colleague", "flatmate"),
              "his": ("brother", "cousin", "uncle", "neighbor", "friend", "colleague", "flatmate")}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Person:
     """The user (no name), or somebody the user talks about."""
 
@@ -38,9 +42,9 @@ class Person:
 USER = Person()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Slot:
-    """One tracked fact: a person's value of an attribute (of the thing `entity`, where the attribute has one)."""
+    """One tracked fact, compared by identity: a person's value of an attribute (of `entity`, if it has one)."""
 
     person: Person
     attribute: str
@@ -127,23 +131,26 @@ def askable(bank: Language, config: TimelineConfig, asks: str) -> list[Attribute
 
 def build(draw: Draw, config: TimelineConfig, bank: Language) -> World:
     """Draw a history. Tries again where a history would not fit its sessions."""
-    while True:
-        try:
-            return _build(draw, config, bank)
-        except Unplaceable:
-            continue
-
-
-def _build(draw: Draw, config: TimelineConfig, bank: Language) -> World:
     asks = draw.weighted([(k, getattr(config.asks, k))
                           for k in ("current", "previous", "count", "yesno", "change", "abstain")])
     difficulty = draw.between(config.difficulty)
+    for _ in range(MOST_TRIES):
+        try:
+            return _build(draw, config, bank, asks, difficulty)
+        except Unplaceable:
+            continue
+    raise ValueError(f"no history fits into {config.sessions} sessions after {MOST_TRIES} tries: "
+                     "raise sessions, or lower updates, distractors or repeats")
+
+
+def _build(draw: Draw, config: TimelineConfig, bank: Language, asks: str, difficulty: int) -> World:
     level = LEVELS[difficulty]
     attributes = askable(bank, config, asks)
     if not attributes:
         raise ValueError(f"no attribute fits a question of kind {asks!r} under attributes={config.attributes} "
                          f"and value_types={config.value_types}")
-    attribute = draw.pick(attributes)
+    booleans = [a for a in attributes if a.value_type == "boolean"]
+    attribute = draw.pick(booleans if booleans and draw.percent(BOOLEAN_SHARE) else attributes)
     taken: set[str] = set()
     asked_person = make_person(draw, bank, taken) if draw.percent(config.third_person) else USER
     slot = make_slot(draw, bank, attribute, asked_person)
@@ -196,22 +203,31 @@ class _Walk:
         self.events: list[Event] = []
         self.now: str | None = None
         self.held: set[str] = set()
-        self.heard: set[str] = set()
+        self.returns = draw.percent(config.styles.reversion)
+        """Whether an earlier value may become true again."""
+        self.gap = False
+        """Whether an untold value will turn out to lie just before the present one: then no telling of it may say
+        that it undoes the change told before."""
 
     def add(self, kind: str, style: str, value: str, slot: Slot | None = None, named: bool = True) -> Event:
         event = Event(slot or self.slot, kind, style, value, named=named)
         self.events.append(event)
         return event
 
+    def repeat_style(self) -> str:
+        """A repetition is said as such, or the value shows again in another remark."""
+        return "implicit" if self.config.styles.implicit and self.draw.percent(40) else "repeat"
+
     def state(self, value: str) -> None:
         """The value is true from here on, told in whatever way fits what came before."""
         if self.now == value:
-            self.add("repeat", "repeat", value)
+            self.add("repeat", self.repeat_style(), value)
             return
         if self.now is None:
             self.add("set", _set_style(self.draw, self.config), value)
         elif value in self.held:
-            self.add("revert", "reversion", value)
+            style = _update_style(self.draw, self.config, False) if self.gap else "reversion"
+            self.add("revert", style, value)
         else:
             correction = self.asks not in ("previous", "change") and self.events[-1].kind in ("set", "change")
             style = _update_style(self.draw, self.config, correction)
@@ -262,7 +278,9 @@ def _history(draw: Draw, config: TimelineConfig, bank: Language, world: World, u
         answer = rest[0]
     prior = olds[0] if olds and (wants_previous or draw.percent(50)) else None
     if not draw.percent(config.styles.late):
-        order = [v for v in order if v in olds] + [v for v in order if v not in olds]
+        # Old values first, the one right before the present last, so that none is left to be recalled.
+        past = sorted([v for v in order if v in olds], key=lambda v: (v == prior, olds.index(v)))
+        order = past + [v for v in order if v not in olds]
         if not config.balanced:
             order = [v for v in order if v != answer] + [answer]
     roles = {v: _distractor_role(draw, config) for v in others}
@@ -273,9 +291,11 @@ def _tell(draw: Draw, config: TimelineConfig, bank: Language, world: World, orde
           olds: list[str], prior: str | None, roles: dict[str, str], taken: set[str]) -> list[Event]:
     walk = _Walk(draw, config, world.slot, world.asks)
     wants_previous = world.asks in ("previous", "change")
-    decisive = draw.pick([i for i, v in enumerate(order) if v == answer])
+    tellings = [i for i, v in enumerate(order) if v == answer]
+    decisive = draw.pick(tellings) if walk.returns else tellings[0]
     before = [i for i, v in enumerate(order) if v == prior and i < decisive] if wants_previous else []
-    prior_told = before[-1] if before else None
+    prior_told = before[-1 if walk.returns else 0] if before else None
+    walk.gap = prior is not None and prior in order and order.index(prior) > decisive
     owners: dict[str, Slot] = {}
     for i, value in enumerate(order):
         if value == answer:
@@ -293,11 +313,11 @@ def _tell(draw: Draw, config: TimelineConfig, bank: Language, world: World, orde
 
 def _tell_old(walk: _Walk, i: int, value: str, answer: str, decisive: int, prior: str | None,
               prior_told: int | None) -> None:
-    draw, reversion = walk.draw, walk.config.styles.reversion
     wants_previous = walk.asks in ("previous", "change")
     if i > decisive:
         unseen = value not in walk.held
-        if unseen and not wants_previous and draw.percent(reversion) and draw.percent(50):
+        may_undo = unseen and not wants_previous and not walk.gap
+        if may_undo and walk.returns and walk.draw.percent(50):
             # The change is told, and later undone without naming the value that holds again.
             walk.state(value)
             walk.add("revert", "reversion", answer, named=False)
@@ -307,7 +327,7 @@ def _tell_old(walk: _Walk, i: int, value: str, answer: str, decisive: int, prior
         return
     too_late = prior_told is not None and value != prior and i > prior_told
     superseded = value in walk.held and walk.now != value and i != prior_told
-    if too_late or (superseded and not draw.percent(reversion)):
+    if too_late or (superseded and not (walk.returns and walk.draw.percent(50))):
         walk.old(value, False)
     else:
         walk.state(value)
@@ -326,7 +346,7 @@ def _tell_distractor(walk: _Walk, bank: Language, world: World, role: str, value
             person = USER if user_free else make_person(walk.draw, bank, taken)
             owners[value] = replace(world.slot, person=person)
         kind = "set" if first else "repeat"
-        style = _update_style(walk.draw, walk.config, False) if first else "repeat"
+        style = _update_style(walk.draw, walk.config, False) if first else walk.repeat_style()
         walk.add(kind, style, value, owners[value])
 
 

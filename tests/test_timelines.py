@@ -50,8 +50,44 @@ def test_same_arguments_give_the_same_bytes_in_another_process() -> None:
     ({"asks": {"curent": 5}}, r"the nearest is 'current'"),
     ({"sessions": [8, 6]}, r"sessions must be a number or \[lowest, highest\]"),
     ({"difficulty": 6}, r"difficulty runs from 1 to 5"),
+    ({"gap_days": [1, 3]}, r"gap_days must be at least 2"),
+    ({"styles": {"late": 120}}, r"late is a percentage"),
     ({"styles": {"increment": 0}}, r"count questions need increments"),
 ])
 def test_bad_settings_are_refused_by_name(data: dict, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         config_from_dict(data)
+
+
+def test_settings_that_no_history_satisfies_are_refused_when_drawn() -> None:
+    crowded = config_from_dict({"sessions": 2, "updates": 1, "repeats": 30, "asks": {"count": 0}})
+    with pytest.raises(ValueError, match="no history fits into"):
+        generate(0, crowded)
+    with pytest.raises(ValueError, match="no attribute fits a question"):
+        generate(0, config_from_dict({"value_types": ["colour"]}))
+    with pytest.raises(ValueError, match="unknown split 'test'"):
+        generate(0, "quick", split="test")
+
+
+@pytest.mark.parametrize(("off", "label"), [
+    ({"plan": 0}, "plan"), ({"hypothetical": 0}, "hypothetical"), ({"other": 0}, "other"), ({"late": 0}, "late"),
+    ({"repeat": 0}, "repeat"), ({"reversion": 0}, "reversion"), ({"correction": 0}, "correction"),
+    ({"explicit": 0}, "explicit"), ({"implicit": 0}, "implicit"), ({"paraphrased": 0}, "paraphrased"),
+])
+def test_every_style_is_labelled_and_can_be_switched_off(off: dict, label: str) -> None:
+    """A style appears on some episodes of the curriculum, and on none once its knob is 0."""
+    config = config_from_dict({"styles": off})
+    assert any(label in generate(seed, "curriculum")["tags"]["styles"] for seed in range(150))
+    for seed in range(150):
+        record = generate(seed, config)
+        assert label not in record["tags"]["styles"], record["id"]
+
+
+def test_question_kinds_and_value_types_are_all_met() -> None:
+    records = [generate(seed, "curriculum") for seed in range(400)]
+    assert {r["asks"] for r in records} == {"current", "previous", "count", "yesno", "change", "abstain"}
+    assert {r["tags"]["value_type"] for r in records} == {
+        "count", "quantity", "money", "clock", "duration", "date", "weekday", "place", "name", "title", "status",
+        "boolean", "frequency", "record"}
+    assert len({r["tags"]["attribute"] for r in records}) >= 40
+    assert {r["tags"]["difficulty"] for r in records} == {1, 2, 3, 4, 5}

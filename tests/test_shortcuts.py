@@ -1,0 +1,35 @@
+"""No policy that only counts and places mentions may solve the episodes that are meant to teach."""
+
+import pytest
+
+from eval.shortcuts import POLICIES, Case, Mention, score, table
+
+KINDS = ("current", "previous")
+
+
+@pytest.mark.parametrize(("preset", "kinds", "ceiling"), [("curriculum", KINDS, 0.45), ("hard", ("current",), 0.30),
+                                                          ("hard", ("previous",), 0.45)])
+def test_no_shortcut_passes_its_ceiling(preset: str, kinds: tuple[str, ...], ceiling: float) -> None:
+    rows = table(preset, 1600, kinds)
+    best = {kind: max((row[kind], name) for name, row in rows.items() if name != "n") for kind in kinds}
+    assert all(value <= ceiling for value, _ in best.values()), best
+    assert all(rows["n"][kind] > 150 for kind in kinds)
+
+
+def test_the_control_stays_solvable_by_the_last_mention() -> None:
+    rows = table("control", 600, ("current",))
+    assert rows["last"]["current"] >= 0.95
+    assert rows["first"]["current"] < 0.05
+
+
+def test_policies_answer_as_named() -> None:
+    said = [("A", 0), ("B", 1), ("B", 2), ("C", 3)]
+    mentions = tuple(Mention(v, s, f"I moved to {v}" if v == "B" else f"The weather in {v}") for v, s in said)
+    case = Case("Where did I move to?", "current", mentions, tuple(m.sentence for m in mentions), 5, "C", "")
+    got = {name: policy(case) for name, policy in POLICIES.items()}
+    assert got["last"] == got["last session"] == {"C": 1.0}
+    assert got["first"] == {"A": 1.0}
+    assert got["second"] == got["most frequent"] == got["neither first nor last"] == {"B": 1.0}
+    assert got["second to last"] == got["regex now/moved/update"] == got["BM25"] == {"B": 1.0}
+    assert got["least frequent"] == {"A": 0.5, "C": 0.5}
+    assert score(case, got["least frequent"]) == 0.5
