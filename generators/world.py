@@ -21,6 +21,8 @@ SOLO = (*EFFECTS, "repeat", "cancel")
 """Kinds of which one session holds at most one for the same fact: two would contradict each other."""
 BOOLEAN_SHARE = 30
 """Percent of yes/no questions that are about an attribute that is itself a yes or no (where such may be asked)."""
+PLAIN_SHARE = 75
+"""Percent of episodes with fewer than three values in which the old one is told before the new one."""
 MOST_TRIES = 200
 """Draws of a history before its settings are refused as impossible."""
 RELATIONS = {"her": ("sister", "cousin", "aunt", "neighbor", "friend", "colleague", "flatmate"),
@@ -277,7 +279,8 @@ def _history(draw: Draw, config: TimelineConfig, bank: Language, world: World, u
         olds = [answer, *olds[1:]]
         answer = rest[0]
     prior = olds[0] if olds and (wants_previous or draw.percent(50)) else None
-    if not draw.percent(config.styles.late):
+    # With two values only there is little to tell apart: mostly the plain old-then-new.
+    if not draw.percent(config.styles.late) or (k < 3 and draw.percent(PLAIN_SHARE)):
         # Old values first, the one right before the present last, so that none is left to be recalled.
         past = sorted([v for v in order if v in olds], key=lambda v: (v == prior, olds.index(v)))
         order = past + [v for v in order if v not in olds]
@@ -317,7 +320,7 @@ def _tell_old(walk: _Walk, i: int, value: str, answer: str, decisive: int, prior
     if i > decisive:
         unseen = value not in walk.held
         may_undo = unseen and not wants_previous and not walk.gap
-        if may_undo and walk.returns and walk.draw.percent(50):
+        if may_undo and walk.returns and walk.draw.percent(75):
             # The change is told, and later undone without naming the value that holds again.
             walk.state(value)
             walk.add("revert", "reversion", answer, named=False)

@@ -3,10 +3,14 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+from generators.cli import main, page
 from generators.timelines import PRESETS, config_from_dict, generate
+
+ROOT = Path(__file__).resolve().parents[1]
 
 FIELDS = {"id", "sessions", "question", "question_date", "gold", "stale", "asks", "abstain", "evidence", "source",
           "tags", "history"}
@@ -91,3 +95,19 @@ def test_question_kinds_and_value_types_are_all_met() -> None:
         "boolean", "frequency", "record"}
     assert len({r["tags"]["attribute"] for r in records}) >= 40
     assert {r["tags"]["difficulty"] for r in records} == {1, 2, 3, 4, 5}
+
+
+def test_the_page_of_ten_episodes_is_what_the_command_prints() -> None:
+    text = (ROOT / "docs" / "timelines_ten.md").read_text(encoding="utf-8")
+    assert page() == text, "run: python -m generators.timelines --page > docs/timelines_ten.md"
+    assert text.count("true history") == 10
+
+
+def test_the_command_shows_history_gold_superseded_values_and_evidence(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--preset", "curriculum", "--seed", "7", "--show"]) == 0
+    shown, record = capsys.readouterr().out, generate(7, "curriculum")
+    for part in ("true history", "superseded:", "evidence:", record["gold"], *record["stale"], *(
+            e["date"] for e in record["history"]["events"])):
+        assert part in shown
+    assert main(["--preset", "curiculum"]) == 2
+    assert "the nearest is 'curriculum'" in capsys.readouterr().err
