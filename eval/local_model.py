@@ -42,6 +42,8 @@ def select(options: argparse.Namespace, loaded: Loaded, protocols: list[Protocol
     fitting: list[Episode] = []
     excluded = list(loaded.excluded)
     for episode in loaded.episodes:
+        if len(fitting) == options.n:
+            break
         if all(_fits(policy, episode, protocol, options.max_tokens) for protocol in protocols):
             fitting.append(episode)
         else:
