@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from eval.progress import Progress
 from eval.rows import OVER_WINDOW, RunFolder, no_gold_row, scored_row, unscored_row
@@ -36,9 +37,10 @@ CONTEXT_LENGTH = re.compile(r"context[ _-]?(length|window)|maximum context|too m
 
 
 def select(options: argparse.Namespace, loaded: Loaded, protocols: list[ProtocolConfig]) -> Loaded:
-    """All episodes: the endpoint knows its window, not we."""
+    """All episodes: the endpoint knows its window, not we. Raises `UserError` without a key."""
     if options.fitting:
         raise UserError("--fitting needs a local model: an endpoint's window and tokenizer are not known here")
+    _have_key(options)
     return loaded
 
 
@@ -85,7 +87,6 @@ def evaluator_command(job: Job, folder: Path) -> list[str]:
     if old_api:
         flags.append("--no-serve")
     options, info = job.options, job.info
-    os.environ.setdefault(options.api_key_var, "none")  # local servers take any key, the client insists on one
     settings: dict[str, Any] = {
         "model": options.model,
         "client.base-url": options.base_url,
@@ -103,6 +104,15 @@ def evaluator_command(job: Job, folder: Path) -> list[str]:
     }
     pairs = [part for name, value in settings.items() if value is not None for part in (f"--{name}", str(value))]
     return [str(program), "supersede-env", *pairs, *flags]
+
+
+def _have_key(options: argparse.Namespace) -> None:
+    """The evaluator's client insists on a key. A server on this machine takes any; elsewhere it must be there."""
+    if os.environ.get(options.api_key_var):
+        return
+    if urlsplit(options.base_url).hostname not in ("localhost", "127.0.0.1", "::1"):
+        raise UserError(f"{options.api_key_var} is not set: export the endpoint's key, or name --api-key-var")
+    os.environ[options.api_key_var] = "none"
 
 
 def rows_of(traces: Path, job: Job) -> list[dict[str, Any]]:

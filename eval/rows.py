@@ -153,7 +153,7 @@ class RunFolder:
         if whole < len(data):
             with file.open("r+b") as handle:
                 handle.truncate(whole)
-        return [json.loads(line) for line in data[:whole].decode("utf-8").splitlines()]
+        return [json.loads(line) for line in data[:whole].decode("utf-8").split("\n") if line]
 
     def append(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Add rows so that a crash leaves whole lines, at most the last one torn."""
