@@ -231,8 +231,8 @@ def _row(line: str, where: str) -> Row:
 
 def _refuse_incomplete(file: Path, tasks: dict[str, list[Row]], n: object, samples: int | None) -> None:
     for task, rows in tasks.items():
-        samples = [row.sample for row in rows]
-        if len(set(samples)) < len(samples):
+        indices = [row.sample for row in rows]
+        if len(set(indices)) < len(indices):
             raise UserError(f"{file}: task '{task}' occurs twice with the same sample index")
     if len(tasks) != n or not tasks:
         raise UserError(f"{file}: {len(tasks)} of {n} tasks; the run is not finished or the file was cut")

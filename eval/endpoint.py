@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from eval.progress import Progress
-from eval.rows import OVER_WINDOW, RunFolder, no_gold_row, scored_row, unscored_row
+from eval.rows import OVER_WINDOW, RunFolder, no_gold_rows, scored_row, unscored_row
 from supersede_env.episode import Episode
 from supersede_env.errors import UserError
 from supersede_env.longmemeval import Loaded
@@ -120,7 +120,7 @@ def rows_of(traces: Path, job: Job) -> list[dict[str, Any]]:
     found: dict[str, list[dict[str, Any]]] = {}
     for record in read_traces(traces):
         found.setdefault(record["task"]["data"]["episode"]["id"], []).append(record)
-    rows = [no_gold_row(row_id, reason) for row_id, reason in job.info.unscorable]
+    rows = no_gold_rows(job.info)
     for episode in job.episodes:
         records = found.get(episode.id, [])
         records.sort(key=lambda record: not record["ok"])  # after a resume a failed attempt may lie beside a good one
