@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 
 from generators.config import TimelineConfig
 from generators.draw import Draw
+from generators.facts import EFFECTS, USER, Event, Slot, World, held, make_person, make_slot, previous_of
 from generators.language import Language
 from generators.render import fill, phrases, sentence_case, topic
 from generators.values import universe
-from generators.world import EFFECTS, USER, Event, Slot, World, held, make_person, make_slot, previous_of
 
 NOTHING_YET = "Nothing to note yet."
 """The oracle's notes before any tracked fact came up: an empty reply would teach a model to say nothing."""

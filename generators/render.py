@@ -8,8 +8,8 @@ from typing import Any
 
 from generators.config import LONG_TIPS, LONG_TURNS, Range, TimelineConfig
 from generators.draw import Draw
+from generators.facts import USER, Event, Person, Slot, World
 from generators.language import Language
-from generators.world import USER, Event, Person, Slot, World
 
 DAY_NAMES = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 # (event kind, style) -> wrapper; kinds that are always told one way come first.

@@ -17,10 +17,11 @@ from typing import Any
 
 from generators.config import PRESETS, TimelineConfig, check, config_from_dict, preset
 from generators.draw import Draw
+from generators.facts import EFFECTS, USER, Event, World
 from generators.language import SPLITS, language
 from generators.questions import ask, oracle_notes
 from generators.render import day_text, render, stamp
-from generators.world import EFFECTS, USER, Event, World, build
+from generators.world import build
 
 DATASET_VERSION = "1"
 """Changes whenever the bytes of the fixed sets change."""
