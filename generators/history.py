@@ -15,8 +15,12 @@ from generators.facts import EFFECTS, USER, Event, Slot, World, make_person
 from generators.language import Language
 from generators.values import universe
 
+MOST_COUNT = 100
+"""Totals stay below this: bare counts up to here are a closed class (see `values`)."""
 PLAIN_SHARE = 75
 """Percent of episodes with fewer than three values in which the old one is told before the new one."""
+REALISED_SHARE = 35
+"""Percent of early mentions of the later answer that are a plan, so that not every plan comes to nothing."""
 
 
 def _distractor_role(draw: Draw, config: TimelineConfig) -> str:
@@ -49,6 +53,9 @@ class Walk:
         """Whether an untold value will turn out to lie just before the present one: then no telling of it may say
         that it undoes the change told before."""
 
+        self.to_come: list[str] = []
+        """The values told after the present place of the skeleton."""
+
     def add(self, kind: str, style: str, value: str, slot: Slot | None = None, named: bool = True) -> Event:
         event = Event(slot or self.slot, kind, style, value, named=named)
         self.events.append(event)
@@ -58,7 +65,12 @@ class Walk:
         """A repetition is said as such, or the value shows again in another remark."""
         return "implicit" if self.config.styles.implicit and self.draw.percent(40) else "repeat"
 
-    def state(self, value: str) -> None:
+    def _may_correct(self) -> bool:
+        """A correction says that the value told just before was never true, so that one may not come up again."""
+        return (self.asks not in ("previous", "change") and self.events[-1].kind in ("set", "change")
+                and self.now not in self.to_come)
+
+    def state(self, value: str, correction: bool = True) -> None:
         """The value is true from here on, told in whatever way fits what came before."""
         if self.now == value:
             self.add("repeat", self.repeat_style(), value)
@@ -69,8 +81,7 @@ class Walk:
             style = _update_style(self.draw, self.config, False) if self.gap else "reversion"
             self.add("revert", style, value)
         else:
-            correction = self.asks not in ("previous", "change") and self.events[-1].kind in ("set", "change")
-            style = _update_style(self.draw, self.config, correction)
+            style = _update_style(self.draw, self.config, correction and self._may_correct())
             self.add("correct" if style == "correction" else "change", style, value)
         self.now = value
         self.held.add(value)
@@ -139,8 +150,12 @@ def _tell(draw: Draw, config: TimelineConfig, bank: Language, world: World, orde
     walk.gap = prior is not None and prior in order and order.index(prior) > decisive
     owners: dict[str, Slot] = {}
     for i, value in enumerate(order):
+        walk.to_come = order[i + 1:]
         if value == answer:
-            if i >= decisive or value not in walk.held or walk.now == value:
+            planned = i < decisive and value not in walk.held and draw.percent(REALISED_SHARE)
+            if planned and config.styles.plan:
+                walk.add("plan", "plan", value)
+            elif i >= decisive or value not in walk.held or walk.now == value:
                 walk.state(value)
             else:
                 walk.old(value, False)
@@ -160,7 +175,7 @@ def _tell_old(walk: Walk, i: int, value: str, answer: str, decisive: int, prior:
         may_undo = unseen and not wants_previous and not walk.gap
         if may_undo and walk.returns and walk.draw.percent(75):
             # The change is told, and later undone without naming the value that holds again.
-            walk.state(value)
+            walk.state(value, correction=False)
             walk.add("revert", "reversion", answer, named=False)
             walk.now = answer
         else:
@@ -203,10 +218,8 @@ def count_history(draw: Draw, config: TimelineConfig, bank: Language, world: Wor
     walk.state(form.replace("{n}", f"{total:,}"))
     increments: list[Event] = []
     for _ in range(max(1, updates)):
-        # Even multiples of the step keep the total inside the split's own half of the grid.
-        deltas = [d * step for d in (2, 4, 6, -2, -4) if total + d * step not in totals and total + d * step > 2 * step]
-        if not any("dec" in attribute.phrases for _ in (0,)):
-            deltas = [d for d in deltas if d > 0]
+        sizes = (2, 3, 4, 5, 6, -2, -3) if "dec" in attribute.phrases else (2, 3, 4, 5, 6)
+        deltas = [d * step for d in sizes if total + d * step not in totals and 1 < total + d * step < MOST_COUNT]
         delta = draw.pick(deltas)
         total += delta
         totals.append(total)

@@ -173,7 +173,8 @@ def _note(bank: Language, slot: Slot, values: list[str], with_previous: bool) ->
 def oracle_notes(config: TimelineConfig, bank: Language, world: World) -> list[str]:
     """For each session the notes of an ideal note-taker, shortened until they fit.
 
-    What gives way first: the previous values of side facts, then side facts about others, then all side facts.
+    Previous values are kept only where a question or an unnamed return may need them. What gives way first: the
+    previous values of side facts, then side facts about others, then all side facts.
     """
     known: dict[Slot, list[str]] = {}
     written: dict[tuple[Slot, bool], str] = {}
@@ -195,11 +196,12 @@ def oracle_notes(config: TimelineConfig, bank: Language, world: World) -> list[s
 def _shortest(config: TimelineConfig, bank: Language, world: World, known: dict[Slot, list[str]],
               written: dict[tuple[Slot, bool], str]) -> str:
     text = ""
+    wants_previous = bool(config.asks.previous or config.asks.change or config.styles.reversion)
     for level in range(4):
         parts = []
         for slot, values in known.items():
             if _kept(world, slot, level):
-                key = (slot, slot == world.slot or level == 0)
+                key = (slot, wants_previous and (slot == world.slot or level == 0))
                 if key not in written:
                     written[key] = _note(bank, slot, values, key[1])
                 parts.append(written[key])

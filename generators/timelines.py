@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
+import zlib
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -47,7 +48,7 @@ def generate(seed: int, config: TimelineConfig | str = "curriculum", *, split: s
     sessions = render(draw, settings, bank, world)
     question = ask(draw, settings, bank, world)
     return {
-        "id": f"timeline-{settings.preset}-{split}-{seed}",
+        "id": f"timeline-{_name(settings)}-{split}-{seed}",
         "sessions": sessions,
         "question": question.text,
         "question_date": stamp(world.question_day, 480 + draw.below(800)),
@@ -65,6 +66,13 @@ def generate(seed: int, config: TimelineConfig | str = "curriculum", *, split: s
             "oracle_answer": question.answer,
         },
     }
+
+
+def _name(settings: TimelineConfig) -> str:
+    """The preset's name, with a checksum of the settings where they differ from it, so that ids stay unique."""
+    if settings == PRESETS.get(settings.preset):
+        return settings.preset
+    return f"{settings.preset}~{zlib.crc32(repr(settings).encode()):08x}"
 
 
 def _fixed(config: str, split: str, first_seed: int, count: int) -> Iterator[dict[str, Any]]:
@@ -113,7 +121,10 @@ STYLE_OF_KIND = {"plan": "plan", "plan_failed": "plan", "cancel": "plan", "late"
 
 
 def _tags(config: TimelineConfig, split: str, world: World, value_type: str) -> dict[str, Any]:
-    """What an episode is made of, for curricula and for reports."""
+    """What an episode is made of, for curricula and for reports.
+
+    Of an abstention, the attribute is that of the fact that was told, while the asked one was not.
+    """
     own = [e for e in world.told() if e.slot.attribute == world.slot.attribute]
     effects = [e for e in own if e.slot == world.slot and e.kind in EFFECTS]
     styles = {STYLE_OF_KIND[e.kind] for e in own if e.kind in STYLE_OF_KIND}

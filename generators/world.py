@@ -141,7 +141,7 @@ def _side_facts(draw: Draw, config: TimelineConfig, bank: Language, world: World
         walk = Walk(draw, config, slot, "previous")
         walk.state(first)
         if changes and attribute.increments and draw.percent(config.styles.increment):
-            delta = 2 * attribute.spec["grid"][2]
+            delta = draw.between((2, 4)) * attribute.spec["grid"][2]
             total = int(digits(first)) + delta
             text = attribute.spec["format"].replace("{n}", f"{total:,}")
             walk.events.append(Event(slot, "increment", "increment", text, delta, named=False))

@@ -76,11 +76,12 @@ def test_settings_that_no_history_satisfies_are_refused_when_drawn() -> None:
 @pytest.mark.parametrize(("off", "label"), [
     ({"plan": 0}, "plan"), ({"hypothetical": 0}, "hypothetical"), ({"other": 0}, "other"), ({"late": 0}, "late"),
     ({"repeat": 0}, "repeat"), ({"reversion": 0}, "reversion"), ({"correction": 0}, "correction"),
-    ({"explicit": 0}, "explicit"), ({"implicit": 0}, "implicit"), ({"paraphrased": 0}, "paraphrased"),
+    ({"increment": 0}, "increment"), ({"explicit": 0}, "explicit"), ({"implicit": 0}, "implicit"),
+    ({"paraphrased": 0}, "paraphrased"),
 ])
 def test_every_style_is_labelled_and_can_be_switched_off(off: dict, label: str) -> None:
     """A style appears on some episodes of the curriculum, and on none once its knob is 0."""
-    config = config_from_dict({"styles": off})
+    config = config_from_dict({"styles": off, "asks": {"count": 0} if "increment" in off else {}})
     assert any(label in generate(seed, "curriculum")["tags"]["styles"] for seed in range(150))
     for seed in range(150):
         record = generate(seed, config)
@@ -111,3 +112,9 @@ def test_the_command_shows_history_gold_superseded_values_and_evidence(capsys: p
         assert part in shown
     assert main(["--preset", "curiculum"]) == 2
     assert "the nearest is 'curriculum'" in capsys.readouterr().err
+
+
+def test_changed_settings_have_ids_of_their_own() -> None:
+    changed = config_from_dict({"preset": "quick", "facts": 2})
+    assert generate(1, changed)["id"] != generate(1, "quick")["id"]
+    assert generate(1, config_from_dict({"preset": "quick"})) == generate(1, "quick")
