@@ -8,6 +8,7 @@ from generators.config import TimelineConfig
 from generators.draw import Draw
 from generators.language import Language
 from generators.render import fill, phrases, sentence_case, topic
+from generators.values import universe
 from generators.world import EFFECTS, USER, Event, Slot, World, held, make_person, previous_of
 
 ORDERED = ("count", "quantity", "money", "duration")
@@ -62,14 +63,8 @@ def previous_evidence(world: World, value: str) -> list[Event]:
 
 def ask(draw: Draw, config: TimelineConfig, bank: Language, world: World) -> Question:
     """The question that the world was built for."""
-    makers = {
-        "current": _current,
-        "count": _current,
-        "previous": _previous,
-        "yesno": _yesno,
-        "change": _change,
-        "abstain": _abstain,
-    }
+    makers = {"current": _current, "count": _current, "previous": _previous, "yesno": _yesno, "change": _change,
+              "abstain": _abstain}
     return makers[world.asks](draw, config, bank, world)
 
 
@@ -81,7 +76,8 @@ def _current(draw: Draw, config: TimelineConfig, bank: Language, world: World) -
     values = held(world.events, world.slot)
     gold = values[-1]
     text = _template(draw, config, bank, world.slot, "q")
-    return Question(text, gold, _unique(values, (gold,)), f"{sentence_case(gold)}.", _evidence(current_evidence(world)))
+    return Question(text, gold, _unique(values, (gold,)), f"{sentence_case(gold)}.",
+                    _evidence(current_evidence(world)))
 
 
 def _previous(draw: Draw, config: TimelineConfig, bank: Language, world: World) -> Question:
@@ -89,9 +85,8 @@ def _previous(draw: Draw, config: TimelineConfig, bank: Language, world: World) 
     gold = previous_of(values)
     assert gold is not None, "a previous-value world has at least two values"
     text = _template(draw, config, bank, world.slot, "qp")
-    return Question(
-        text, gold, _unique(values, (gold,)), f"{sentence_case(gold)}.", _evidence(previous_evidence(world, gold))
-    )
+    return Question(text, gold, _unique(values, (gold,)), f"{sentence_case(gold)}.",
+                    _evidence(previous_evidence(world, gold)))
 
 
 def _yesno(draw: Draw, config: TimelineConfig, bank: Language, world: World) -> Question:
@@ -106,10 +101,6 @@ def _yesno(draw: Draw, config: TimelineConfig, bank: Language, world: World) -> 
     return Question(text, gold, _unique(truths, (gold,)), f"{gold}.", _evidence(current_evidence(world)), named)
 
 
-def _size(value: str) -> int:
-    return int("".join(c for c in value if c.isdigit()))
-
-
 def _change(draw: Draw, config: TimelineConfig, bank: Language, world: World) -> Question:
     values = held(world.events, world.slot)
     new, old = values[-1], previous_of(values)
@@ -119,13 +110,13 @@ def _change(draw: Draw, config: TimelineConfig, bank: Language, world: World) ->
     ordered = bank.attributes[world.slot.attribute].value_type in ORDERED
     if ordered and draw.percent(50):
         text = draw.pick(bank.wrappers["direction"][0]).replace("{topic}", about)
-        gold = bank.chatter["directions"][0 if _size(new) > _size(old) else 1]
+        sizes = universe(bank.split, world.slot.attribute)
+        gold = bank.chatter["directions"][0 if sizes.index(new) > sizes.index(old) else 1]
         return Question(_asked(draw, config, bank, text), gold, [], f"{sentence_case(gold)}.", evidence)
     text = draw.pick(bank.wrappers["change"][0]).replace("{topic}", about)
     gold = f"from {old} to {new}"
-    return Question(
-        _asked(draw, config, bank, text), gold, _unique(values, (old, new)), f"{sentence_case(gold)}.", evidence
-    )
+    return Question(_asked(draw, config, bank, text), gold, _unique(values, (old, new)), f"{sentence_case(gold)}.",
+                    evidence)
 
 
 def _abstain(draw: Draw, config: TimelineConfig, bank: Language, world: World) -> Question:
@@ -179,11 +170,8 @@ def oracle_notes(config: TimelineConfig, bank: Language, world: World) -> list[s
     for session in range(len(world.days)):
         known = _known(world, session)
         for level in range(4):
-            text = " ".join(
-                _note(bank, slot, values, slot == world.slot or level == 0)
-                for slot, values in known.items()
-                if _kept(world, slot, level)
-            )
+            text = " ".join(_note(bank, slot, values, slot == world.slot or level == 0)
+                            for slot, values in known.items() if _kept(world, slot, level))
             if len(text) <= config.notes_chars:
                 break
         notes.append(text)

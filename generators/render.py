@@ -12,19 +12,9 @@ from generators.world import USER, Event, Person, Slot, World
 
 DAY_NAMES = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 # (event kind, style) -> wrapper; kinds that are always told one way come first.
-BY_KIND = {
-    "repeat": "repeat",
-    "plan": "plan",
-    "cancel": "cancel",
-    "plan_failed": "plan_failed",
-    "late": "late",
-    "hypothetical": "hypothetical",
-    "far": "far",
-    "prior": "prior",
-    "increment": "increment",
-    "correct": "correction",
-    "forget": "forget",
-}
+BY_KIND = {"repeat": "repeat", "plan": "plan", "cancel": "cancel", "plan_failed": "plan_failed", "late": "late",
+           "hypothetical": "hypothetical", "far": "far", "prior": "prior", "increment": "increment",
+           "correct": "correction", "forget": "forget"}
 CLAUSES = {"{is}": "is", "{was}": "was", "{did}": "did", "{do}": "do"}
 
 
@@ -98,46 +88,86 @@ def tell(draw: Draw, bank: Language, event: Event, asked: Person) -> str:
 
 def chatter(draw: Draw, template: str) -> str:
     """Off-topic talk with values of its own."""
-    if "{num}" in template:
-        template = template.replace("{num}", str(draw.between((3, 9))))
-    if "{money}" in template:
-        template = template.replace("{money}", f"${draw.between((12, 89))}")
-    return template
+    if "{" not in template:
+        return template
+    template = template.replace("{num}", str(draw.between((3, 9))))
+    return template.replace("{money}", f"${draw.between((12, 89))}")
 
 
-def user_turn(draw: Draw, theme: dict[str, Any], opening: bool, facts: list[str], extra: int) -> str:
-    """A request about the theme; the facts come along before it or after it."""
-    talk = [chatter(draw, draw.pick(theme["asks" if opening else "more"]))]
-    talk += [chatter(draw, t) for t in draw.sample(theme["more"], min(extra, len(theme["more"]))) if t not in talk]
-    at = draw.below(len(talk) + 1)
-    return " ".join([*talk[:at], *facts, *talk[at:]])
+class Talk:
+    """The off-topic course of one session: questions with their answers, and advice that does not repeat soon."""
+
+    def __init__(self, draw: Draw, bank: Language) -> None:
+        self.draw, self.bank = draw, bank
+        self.pairs: list[tuple[str, str]] = []
+        self.advice: list[str] = []
+        self.general: list[str] = []
+        self.musings: list[str] = []
+
+    def pair(self) -> tuple[str, str]:
+        """The next question and its answer; a new theme when the last one has nothing left to ask."""
+        if not self.pairs:
+            theme = self.draw.pick(self.bank.chatter["topics"])
+            self.pairs = [*self.draw.shuffled(theme["more"]), self.draw.pick(theme["asks"])]
+            self.advice = self.draw.shuffled(theme["tips"])
+        question, answer = self.pairs.pop()
+        return chatter(self.draw, question), chatter(self.draw, answer)
+
+    def musing(self) -> str:
+        if not self.musings:
+            self.musings = self.draw.shuffled(self.bank.chatter["musings"])
+        return chatter(self.draw, self.musings.pop())
+
+    def tip(self) -> str:
+        if self.advice:
+            return chatter(self.draw, self.advice.pop())
+        if not self.general:
+            self.general = self.draw.shuffled(self.bank.chatter["general"])
+        return chatter(self.draw, self.general.pop())
+
+    def tips(self, count: int) -> str:
+        """Advice in running text, or from four pieces on as a list with a heading to every two."""
+        if count < 4:
+            return " ".join([self.tip() for _ in range(count)])
+        leads = self.draw.sample(self.bank.chatter["leads"], min(count // 2, len(self.bank.chatter["leads"])))
+        lines = [f"* **{lead}:** {self.tip()} {self.tip()}" for lead in leads]
+        return "\n" + "\n".join(lines) + "\n"
 
 
-def assistant_turn(draw: Draw, bank: Language, theme: dict[str, Any], told: bool, tips: int) -> str:
-    parts = [draw.pick(bank.chatter["acks"]) if told else draw.pick(bank.chatter["replies"])]
-    parts.append(chatter(draw, draw.pick(theme["brief"])))
-    parts += [chatter(draw, t) for t in draw.sample(theme.get("tips", []), min(tips, len(theme.get("tips", []))))]
-    if draw.percent(60):
-        parts.append(draw.pick(bank.chatter["closers"]))
+def assistant_turn(draw: Draw, config: TimelineConfig, talk: Talk, answer: str, facts: list[Event]) -> str:
+    chat = talk.bank.chatter
+    parts = []
+    if facts and facts[-1].named and facts[-1].value not in ("Yes", "No") and draw.percent(config.echo):
+        parts.append(sentence_case(draw.pick(chat["echoes"]).replace("{v}", facts[-1].value)))
+    else:
+        parts.append(draw.pick(chat["acks" if facts else "replies"]))
+    parts.append(answer)
+    count = draw.between(config.tips)
+    if count:
+        parts.append(talk.tips(count))
+    if draw.percent(50):
+        parts.append(draw.pick(chat["closers"]))
     return " ".join(parts)
 
 
-def render_session(
-    draw: Draw, config: TimelineConfig, bank: Language, asked: Person, events: list[Event], day: int
-) -> dict[str, Any]:
-    """One session; sets turn and text of its events."""
+def render_session(draw: Draw, config: TimelineConfig, bank: Language, asked: Person, events: list[Event],
+                   day: int) -> dict[str, Any]:
+    """One session; sets turn and text of its events. The facts come along before, amid or after a request."""
     pairs = max(1, draw.between(config.turns) // 2)
-    places = sorted(draw.below(pairs) for _ in events)
+    places = sorted([draw.below(pairs) for _ in events])
     for event, place in zip(events, places, strict=True):
         event.turn = 2 * place
         event.text = tell(draw, bank, event, asked)
-    theme = draw.pick(bank.chatter["topics"])
+    talk = Talk(draw, bank)
     turns: list[dict[str, str]] = []
     for i in range(pairs):
-        facts = [e.text for e in events if e.turn == 2 * i]
-        turns.append({"role": "user", "content": user_turn(draw, theme, i == 0, facts, draw.between(config.chat) - 1)})
-        tips = draw.between(config.tips)
-        turns.append({"role": "assistant", "content": assistant_turn(draw, bank, theme, bool(facts), tips)})
+        facts = [e for e in events if e.turn == 2 * i] if events else []
+        question, answer = talk.pair()
+        said = [question, *[talk.musing() for _ in range(draw.between(config.chat) - 1)]]
+        at = draw.below(len(said) + 1)
+        said[at:at] = [e.text for e in facts]
+        turns.append({"role": "user", "content": " ".join(said)})
+        turns.append({"role": "assistant", "content": assistant_turn(draw, config, talk, answer, facts)})
     return {"date": stamp(day, 360 + draw.below(1000)), "turns": turns}
 
 
@@ -148,7 +178,5 @@ def render(draw: Draw, config: TimelineConfig, bank: Language, world: World) -> 
         if event.session is not None:
             by_session[event.session].append(event)
     person = world.slot.person
-    return [
-        render_session(draw, config, bank, person, events, day)
-        for events, day in zip(by_session, world.days, strict=True)
-    ]
+    return [render_session(draw, config, bank, person, events, day)
+            for events, day in zip(by_session, world.days, strict=True)]

@@ -24,13 +24,7 @@ DATASET_VERSION = "1"
 """Changes whenever the bytes of the fixed sets change."""
 
 __all__ = [
-    "DATASET_VERSION",
-    "PRESETS",
-    "TimelineConfig",
-    "config_from_dict",
-    "generate",
-    "training_set",
-    "validation_set",
+    "DATASET_VERSION", "PRESETS", "TimelineConfig", "config_from_dict", "generate", "training_set", "validation_set",
 ]
 
 
@@ -94,35 +88,16 @@ def validation_set(preset: str = "curriculum") -> Iterator[dict[str, Any]]:
 def _event(world: World, event: Event) -> dict[str, Any]:
     slot = event.slot
     return {
-        "date": stamp(event.day, 0)[:16],
-        "person": slot.person.label("user's") if slot.person != USER else "user",
-        "attribute": slot.attribute,
-        "entity": slot.entity,
-        "kind": event.kind,
-        "style": event.style,
-        "value": event.value,
-        "delta": event.delta,
-        "named": event.named,
-        "session": event.session,
-        "turn": event.turn,
-        "text": event.text,
-        "asked_slot": slot == world.slot,
+        "date": stamp(event.day, 0)[:16], "person": slot.person.label("user's") if slot.person != USER else "user",
+        "attribute": slot.attribute, "entity": slot.entity, "kind": event.kind, "style": event.style,
+        "value": event.value, "delta": event.delta, "named": event.named, "session": event.session,
+        "turn": event.turn, "text": event.text, "asked_slot": slot == world.slot,
     }
 
 
-STYLE_OF_KIND = {
-    "plan": "plan",
-    "plan_failed": "plan",
-    "cancel": "plan",
-    "late": "late",
-    "far": "late",
-    "prior": "late",
-    "hypothetical": "hypothetical",
-    "repeat": "repeat",
-    "correct": "correction",
-    "revert": "reversion",
-    "increment": "increment",
-}
+STYLE_OF_KIND = {"plan": "plan", "plan_failed": "plan", "cancel": "plan", "late": "late", "far": "late",
+                 "prior": "late", "hypothetical": "hypothetical", "repeat": "repeat", "correct": "correction",
+                 "revert": "reversion", "increment": "increment"}
 
 
 def _tags(config: TimelineConfig, split: str, world: World, value_type: str) -> dict[str, Any]:
@@ -136,14 +111,9 @@ def _tags(config: TimelineConfig, split: str, world: World, value_type: str) -> 
         styles.add("no_update")
     last = effects[-1]
     return {
-        "preset": config.preset,
-        "split": split,
-        "version": DATASET_VERSION,
-        "difficulty": world.difficulty,
-        "styles": sorted(styles),
-        "update_style": last.style if len(effects) > 1 else "no_update",
-        "value_type": value_type,
-        "attribute": world.slot.attribute,
+        "preset": config.preset, "split": split, "version": DATASET_VERSION, "difficulty": world.difficulty,
+        "styles": sorted(styles), "update_style": last.style if len(effects) > 1 else "no_update",
+        "value_type": value_type, "attribute": world.slot.attribute,
         "person": "user" if world.slot.person == USER else "other",
         "candidates": len({e.value for e in own if e.named}),
         "sessions_after_update": len(world.days) - 1 - (last.session or 0),

@@ -14,27 +14,17 @@ from typing import Any
 from generators.language import Attribute, Language, language
 
 CLOSED_TYPES = ("boolean", "weekday", "frequency")
-MONTHS = (
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
-)
+MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September", "October",
+          "November", "December")
 MONTH_DAYS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 # Minutes past the hour of clock times: the splits never meet.
 CLOCK_MINUTES = {"train": (5, 20, 35, 50), "validation": (10, 25, 40, 55)}
 
 
 def number_text(value: int, form: str) -> str:
-    """A grid value in its attribute's written form: `{n}` with a thousands comma, or hours and minutes."""
+    """A grid value in its attribute's written form: `{n}` with a thousands comma, or seconds as "min_sec"."""
+    if form == "min_sec":
+        return f"{value // 60} minutes and {value % 60} seconds"
     return form.replace("{n}", f"{value:,}")
 
 
@@ -47,7 +37,7 @@ def universe(split: str, name: str) -> tuple[str, ...]:
 
 def grid_numbers(split: str, spec: dict[str, Any]) -> Sequence[int]:
     low, high, step = spec["grid"]
-    return range(low, high + 1, step)[(0 if split == "train" else 1) :: 2]
+    return range(low, high + 1, step)[(0 if split == "train" else 1)::2]
 
 
 def _universe(bank: Language, attribute: Attribute) -> Sequence[str]:
@@ -55,7 +45,10 @@ def _universe(bank: Language, attribute: Attribute) -> Sequence[str]:
     if "pool" in spec:
         return bank.pools[spec["pool"]]
     if "grid" in spec:
-        return [number_text(n, spec["format"]) for n in grid_numbers(bank.split, spec)]
+        numbers = grid_numbers(bank.split, spec)
+        if spec["format"] == "min_sec":
+            numbers = [n for n in numbers if n % 60 > 1]  # no "0 seconds" and no "1 seconds"
+        return [number_text(n, spec["format"]) for n in numbers]
     return {"clock": _clocks, "date": _dates, "record": _records}[attribute.value_type](bank.split, spec)
 
 
@@ -67,15 +60,11 @@ def _clocks(split: str, spec: dict[str, Any]) -> list[str]:
 def _dates(split: str, spec: dict[str, Any]) -> list[str]:
     del spec
     parity = 0 if split == "train" else 1
-    return [
-        f"{month} {day}"
-        for i, month in enumerate(MONTHS)
-        for day in range(3, MONTH_DAYS[i] + 1)
-        if (day + i) % 2 == parity
-    ]
+    return [f"{month} {day}" for i, month in enumerate(MONTHS) for day in range(3, MONTH_DAYS[i] + 1)
+            if (day + i) % 2 == parity]
 
 
 def _records(split: str, spec: dict[str, Any]) -> list[str]:
     del spec
     parity = 0 if split == "train" else 1
-    return [f"{won}-{lost}" for won in range(3, 15) for lost in range(2, 12) if (won + lost) % 2 == parity]
+    return [f"{won}-{lost}" for won in range(3, 15) for lost in range(3, 12) if (won + lost) % 2 == parity]

@@ -19,10 +19,8 @@ EFFECTS = ("set", "change", "correct", "increment", "revert")
 """Kinds that make a value true. Told or untold, they are the history; everything else is only talk."""
 SOLO = (*EFFECTS, "repeat", "cancel")
 """Kinds of which one session holds at most one for the same fact: two would contradict each other."""
-RELATIONS = {
-    "her": ("sister", "cousin", "aunt", "neighbor", "friend", "colleague", "flatmate"),
-    "his": ("brother", "cousin", "uncle", "neighbor", "friend", "colleague", "flatmate"),
-}
+RELATIONS = {"her": ("sister", "cousin", "aunt", "neighbor", "friend", "colleague", "flatmate"),
+             "his": ("brother", "cousin", "uncle", "neighbor", "friend", "colleague", "flatmate")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,12 +115,9 @@ def make_slot(draw: Draw, bank: Language, attribute: Attribute, person: Person) 
 
 def askable(bank: Language, config: TimelineConfig, asks: str) -> list[Attribute]:
     """The attributes that a question of this kind can be about."""
-    out = [
-        a
-        for a in bank.attributes.values()
-        if (not config.attributes or a.name in config.attributes)
-        and (not config.value_types or a.value_type in config.value_types)
-    ]
+    out = [a for a in bank.attributes.values()
+           if (not config.attributes or a.name in config.attributes)
+           and (not config.value_types or a.value_type in config.value_types)]
     if asks == "count":
         return [a for a in out if a.increments]
     if asks in ("current", "previous", "change"):
@@ -140,17 +135,14 @@ def build(draw: Draw, config: TimelineConfig, bank: Language) -> World:
 
 
 def _build(draw: Draw, config: TimelineConfig, bank: Language) -> World:
-    asks = draw.weighted(
-        [(k, getattr(config.asks, k)) for k in ("current", "previous", "count", "yesno", "change", "abstain")]
-    )
+    asks = draw.weighted([(k, getattr(config.asks, k))
+                          for k in ("current", "previous", "count", "yesno", "change", "abstain")])
     difficulty = draw.between(config.difficulty)
     level = LEVELS[difficulty]
     attributes = askable(bank, config, asks)
     if not attributes:
-        raise ValueError(
-            f"no attribute fits a question of kind {asks!r} under attributes={config.attributes} "
-            f"and value_types={config.value_types}"
-        )
+        raise ValueError(f"no attribute fits a question of kind {asks!r} under attributes={config.attributes} "
+                         f"and value_types={config.value_types}")
     attribute = draw.pick(attributes)
     taken: set[str] = set()
     asked_person = make_person(draw, bank, taken) if draw.percent(config.third_person) else USER
@@ -171,12 +163,12 @@ def _build(draw: Draw, config: TimelineConfig, bank: Language) -> World:
         told = _count_history(draw, config, bank, world, updates, distractors, taken)
     else:
         told = _history(draw, config, bank, world, updates, distractors, repeats, taken)
+    if draw.percent(config.styles.forget):
+        told.insert(draw.below(len(told) + 1), Event(slot, "forget", "forget", "", named=False))
     _place(draw, told, days)
     _untold_days(told, days)
     side = _side_facts(draw, config, bank, world, draw.between(config.facts or level[3]), taken)
-    order = sorted(range(len(told + side)), key=lambda i: (told + side)[i].day)
-    everything = told + side
-    world.events = [everything[i] for i in order]
+    world.events = sorted(told + side, key=lambda e: e.day)
     return world
 
 
@@ -185,9 +177,8 @@ def _distractor_role(draw: Draw, config: TimelineConfig) -> str:
 
 
 def _update_style(draw: Draw, config: TimelineConfig, correction: bool) -> str:
-    kinds = (
-        ("explicit", "implicit", "paraphrased", "correction") if correction else ("explicit", "implicit", "paraphrased")
-    )
+    kinds = ("explicit", "implicit", "paraphrased", "correction") if correction else (
+        "explicit", "implicit", "paraphrased")
     return draw.weighted([(k, getattr(config.styles, k)) for k in kinds])
 
 
@@ -246,16 +237,8 @@ class _Walk:
         self.events.insert(at, past)
 
 
-def _history(
-    draw: Draw,
-    config: TimelineConfig,
-    bank: Language,
-    world: World,
-    updates: int,
-    distractors: int,
-    repeats: int,
-    taken: set[str],
-) -> list[Event]:
+def _history(draw: Draw, config: TimelineConfig, bank: Language, world: World, updates: int, distractors: int,
+             repeats: int, taken: set[str]) -> list[Event]:
     attribute = bank.attributes[world.slot.attribute]
     values = universe(bank.split, attribute.name)
     if attribute.value_type == "boolean":
@@ -286,18 +269,8 @@ def _history(
     return _tell(draw, config, bank, world, order, answer, olds, prior, roles, taken)
 
 
-def _tell(
-    draw: Draw,
-    config: TimelineConfig,
-    bank: Language,
-    world: World,
-    order: list[str],
-    answer: str,
-    olds: list[str],
-    prior: str | None,
-    roles: dict[str, str],
-    taken: set[str],
-) -> list[Event]:
+def _tell(draw: Draw, config: TimelineConfig, bank: Language, world: World, order: list[str], answer: str,
+          olds: list[str], prior: str | None, roles: dict[str, str], taken: set[str]) -> list[Event]:
     walk = _Walk(draw, config, world.slot, world.asks)
     wants_previous = world.asks in ("previous", "change")
     decisive = draw.pick([i for i, v in enumerate(order) if v == answer])
@@ -313,23 +286,13 @@ def _tell(
         elif value in olds:
             _tell_old(walk, i, value, answer, decisive, prior, prior_told)
         else:
-            _tell_distractor(
-                walk,
-                bank,
-                world,
-                roles[value],
-                value,
-                i == order.index(value),
-                value not in order[i + 1 :],
-                owners,
-                taken,
-            )
+            _tell_distractor(walk, bank, world, roles[value], value, i == order.index(value),
+                             value not in order[i + 1:], owners, taken)
     return walk.events
 
 
-def _tell_old(
-    walk: _Walk, i: int, value: str, answer: str, decisive: int, prior: str | None, prior_told: int | None
-) -> None:
+def _tell_old(walk: _Walk, i: int, value: str, answer: str, decisive: int, prior: str | None,
+              prior_told: int | None) -> None:
     draw, reversion = walk.draw, walk.config.styles.reversion
     wants_previous = walk.asks in ("previous", "change")
     if i > decisive:
@@ -350,17 +313,8 @@ def _tell_old(
         walk.state(value)
 
 
-def _tell_distractor(
-    walk: _Walk,
-    bank: Language,
-    world: World,
-    role: str,
-    value: str,
-    first: bool,
-    last: bool,
-    owners: dict[str, Slot],
-    taken: set[str],
-) -> None:
+def _tell_distractor(walk: _Walk, bank: Language, world: World, role: str, value: str, first: bool, last: bool,
+                     owners: dict[str, Slot], taken: set[str]) -> None:
     if role == "hypothetical":
         walk.add("hypothetical", "hypothetical", value)
     elif role == "plan":
@@ -376,9 +330,8 @@ def _tell_distractor(
         walk.add(kind, style, value, owners[value])
 
 
-def _count_history(
-    draw: Draw, config: TimelineConfig, bank: Language, world: World, updates: int, distractors: int, taken: set[str]
-) -> list[Event]:
+def _count_history(draw: Draw, config: TimelineConfig, bank: Language, world: World, updates: int, distractors: int,
+                   taken: set[str]) -> list[Event]:
     """A stated number, then differences; the total is nowhere in the text."""
     attribute = bank.attributes[world.slot.attribute]
     form, step = attribute.spec["format"], attribute.spec["grid"][2]
@@ -399,11 +352,8 @@ def _count_history(
         event = Event(world.slot, "increment", "increment", form.replace("{n}", f"{total:,}"), delta, named=False)
         increments.append(event)
     texts = {form.replace("{n}", f"{t:,}") for t in totals}
-    spare = [
-        v
-        for v in draw.sample(universe(bank.split, attribute.name), min(len(numbers), distractors + len(texts)))
-        if v not in texts
-    ][:distractors]
+    spare = [v for v in draw.sample(universe(bank.split, attribute.name), min(len(numbers), distractors + len(texts)))
+             if v not in texts][:distractors]
     world.labels = [walk.events[0].value, *spare]
     owners: dict[str, Slot] = {}
     for value in spare:
@@ -455,16 +405,15 @@ def _untold_days(events: list[Event], days: list[int]) -> None:
     for i, event in enumerate(events):
         if event.style != "untold":
             continue
-        follower = next((e for e in events[i + 1 :] if e.slot == event.slot and e.kind in EFFECTS), None)
+        follower = next((e for e in events[i + 1:] if e.slot == event.slot and e.kind in EFFECTS), None)
         if event.kind == "change" and follower is not None and follower.style != "untold":
             event.day = follower.day - 1
         else:
             event.day = days[0] - 2000 + i
 
 
-def _side_facts(
-    draw: Draw, config: TimelineConfig, bank: Language, world: World, count: int, taken: set[str]
-) -> list[Event]:
+def _side_facts(draw: Draw, config: TimelineConfig, bank: Language, world: World, count: int,
+                taken: set[str]) -> list[Event]:
     """Other facts told along the way; six in ten change once."""
     events: list[Event] = []
     names = [n for n in bank.attributes if n != world.slot.attribute]

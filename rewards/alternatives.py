@@ -5,7 +5,6 @@ from __future__ import annotations
 from rewards.clauses import Sentence
 from rewards.commitment import Standing
 from rewards.lexicon import STOP, Cue
-from rewards.mentions import OTHER
 from rewards.text import Text
 from rewards.values import Question, Value, canon
 
@@ -14,9 +13,7 @@ _NOT_ALTERNATIVES = frozenset(
     "so thereabouts something whatever not if at in on i you we it they he she as for to when how maybe else otherwise"
     " what more less fewer that let just possibly perhaps need there this".split()
 )
-_AFTER_CORRECTION = frozenset(
-    "i mean meant it's it is was that be should no sorry , : . - — make to the a an actually rather in at on not wait hmm oops your".split()
-)
+_AFTER_CORRECTION = frozenset("i mean meant it's it is was that be should no sorry , : . - — make to the a an actually rather in at on not wait hmm oops your".split())
 _ADVERBS = frozenset(
     "thanks please yes no okay ok sure sorry hi hello right correct indeed now today currently only always mostly still"
     " again too definitely certainly exactly period done usa uk us".split()
@@ -40,7 +37,7 @@ def rivals(
     text: Text,
     lead: Standing,
     leaders: list[Standing],
-    live: list[Standing],
+    standings: list[Standing],
     sentences: list[Sentence],
     asked: Question,
     value: Value,
@@ -48,11 +45,12 @@ def rivals(
     """("hedged" | "wrong", why) when something next to the leading mention undoes its commitment."""
     if lead.rank >= 80:
         return None
+    live = [s for s in standings if not s.dead]
     for s in leaders:
         joined = _joined_known(text, s, live)
         if joined:
             return "hedged", joined
-        other = _or_beside(text, s, value, asked)
+        other = _or_beside(text, s, standings)
         if other:
             return "hedged", f"offers an alternative: {other!r}"
     corrected = _corrected_to_unknown(text, leaders, sentences)
@@ -62,7 +60,7 @@ def rivals(
     if extra:
         return "wrong", f"adds another item: {extra!r}"
     if value.forms and value.forms[0].kind != "list":
-        listed = _bare_list(text, leaders, asked)
+        listed = _bare_list(text, leaders, standings, sentences, asked)
         if listed:
             return "hedged", f"a list of values: {listed!r}"
     return None
@@ -82,47 +80,32 @@ def _joined_known(text: Text, s: Standing, live: list[Standing]) -> str:
     return ""
 
 
-def _or_beside(text: Text, s: Standing, value: Value, asked: Question) -> str:
+def _or_beside(text: Text, s: Standing, standings: list[Standing]) -> str:
     low, n = text.lower, len(text.lower)
     i = s.mention.last
     if i < n and low[i] == ",":
         i += 1
     if i + 1 < n and low[i] in _OR and low[i + 1] not in _NOT_ALTERNATIVES and low[i + 1] != "rather":
         if low[i] != "/" or not low[i + 1][0].isdigit() or s.mention.quantity is not None:
-            if not _same_again(text, s, i + 1):
+            if not any(t.key == s.key and 0 <= t.mention.first - i <= 4 for t in standings):  # "7, or seven"
                 return text.quote(s.mention.first, min(i + 4, n))
     i = s.mention.first - 1
     while i >= 0 and low[i] in ("the", "a", "an", "your", "maybe", "perhaps", "possibly", "in", "at", "on"):
         i -= 1
-    if (
-        i > 0
-        and low[i] in _OR
-        and low[i - 1] not in ("whether", "not", ".", "\n", ",")
-        and (low[i - 1] not in STOP or low[i - 1] == "one")
-    ):
+    if i > 0 and low[i] in _OR and low[i - 1] not in ("whether", "not", ".", "\n", ",") and (low[i - 1] not in STOP or low[i - 1] == "one"):
         return text.quote(max(0, i - 2), s.mention.last)
     if i > 1 and low[i] in _OR and low[i - 1] == "," and low[i - 2] not in STOP:
         return text.quote(max(0, i - 3), s.mention.last)
     return ""
 
 
-def _same_again(text: Text, s: Standing, i: int) -> bool:
-    """ "7, or seven" and "18 minutes, or 18:25": the gold again in other words is no alternative; mentions say so."""
-    return False
-
-
 def _corrected_to_unknown(text: Text, leaders: list[Standing], sentences: list[Sentence]) -> str:
     """A correcting phrase after the last leading mention, followed by a short phrase that is none of the values."""
     low, n = text.lower, len(text.lower)
     last = max(s.mention.last for s in leaders)
-    places = [
-        c for sent in sentences for cl in sent.clauses for c in cl.cues if c[2] is Cue.CORRECTION and c[0] >= last
-    ]
+    places = [c for sent in sentences for cl in sent.clauses for c in cl.cues if c[2] is Cue.CORRECTION and c[0] >= last]
     for place in places:
-        if (
-            low[place[0]] in ("actually", "hmm", "wait", "hold", "hang", "rather", "er", "uh", "apologies")
-            and place[1] < n
-        ):
+        if low[place[0]] in ("actually", "hmm", "wait", "hold", "hang", "rather", "er", "uh", "apologies") and place[1] < n:
             strict = True
         else:
             strict = False
@@ -145,9 +128,7 @@ def _corrected_to_unknown(text: Text, leaders: list[Standing], sentences: list[S
     return ""
 
 
-_VERBISH = frozenset(
-    "for about confusion check think thought know help let me any further the misunderstanding delay inconvenience wrong right".split()
-)
+_VERBISH = frozenset("for about confusion check think thought know help let me any further the misunderstanding delay inconvenience wrong right".split())
 
 
 def _extra_item(text: Text, lead: Standing, value: Value) -> str:
@@ -169,10 +150,17 @@ def _extra_item(text: Text, lead: Standing, value: Value) -> str:
     return ""
 
 
-def _bare_list(text: Text, leaders: list[Standing], asked: Question) -> str:
+_TIMED = frozenset((Cue.PAST, Cue.CURRENT, Cue.NEG, Cue.UNTIL, Cue.CORRECTION, Cue.FINAL, Cue.LEAVE, Cue.GOTO, Cue.BEFORE, Cue.AFTER))
+
+
+def _bare_list(
+    text: Text, leaders: list[Standing], standings: list[Standing], sentences: list[Sentence], asked: Question
+) -> str:
     """The whole answer is short items and separators, more than one of them, and not all the same value."""
     low, n = text.lower, len(text.lower)
-    if n > 200:
+    if n > 200 or any(s.dead for s in standings):
+        return ""
+    if any(cue[2] in _TIMED for sentence in sentences for clause in sentence.clauses for cue in clause.cues):
         return ""
     owned = {i for s in leaders for i in range(s.mention.first, s.mention.last)}
     items: list[list[int]] = [[]]
@@ -203,6 +191,6 @@ def _bare_list(text: Text, leaders: list[Standing], asked: Question) -> str:
         if all(w[0].isdigit() for w in content) and leaders[0].mention.quantity is None:
             continue
         foreign += 1
-    if not foreign or OTHER == "":
+    if not foreign:
         return ""
     return text.raw[:80]

@@ -7,21 +7,19 @@ from dataclasses import dataclass, field
 from rewards.lexicon import CUES, SPEECH_VERBS, Cue
 from rewards.mentions import Mention
 from rewards.text import BOX_CLOSE, BOX_OPEN, Text
+from rewards.units import MONTHS
 
 _SENTENCE_ENDS = frozenset(".!?;\n…")
 _CLAUSE_ENDS = frozenset((",", ":", "—", "(", ")", "|", "→", BOX_OPEN, BOX_CLOSE))
-_CLAUSE_WORDS = frozenset("but while whereas although though because so and yet however whilst pero mas aber".split())
-_ABBREVIATIONS = frozenset(
-    "st dr mr mrs ms vs no approx min sec hr hrs ave jr sr mt prof etc dept apt ft lb lbs oz".split()
-)
+_CLAUSE_WORDS = frozenset("but while whereas although though because so and yet however whilst when pero mas aber".split())
+_SUBJECTS = frozenset("you i we they it he she the your my".split())
+_ABBREVIATIONS = frozenset("st dr mr mrs ms vs no approx min sec hr hrs ave jr sr mt prof etc dept apt ft lb lbs oz".split())
 _TALK = frozenset(
     "conversation conversations chat chats session sessions discussion discussions message messages history interaction"
     " interactions exchange exchanges context".split()
 )
 _LABELS = frozenset("answer a result output response verdict conclusion".split())
-_TIMELESS = frozenset(
-    "earlier previously before originally initially recently lately once previous earliest prior".split()
-)
+_TIMELESS = frozenset("earlier previously before originally initially recently lately once previous earliest prior".split())
 
 
 @dataclass(slots=True)
@@ -46,16 +44,14 @@ class Sentence:
     @property
     def is_question(self) -> bool:
         return self.end == "?" and not (
-            len(self.clauses) > 1
-            and self.clauses[-1].last - self.clauses[-1].first <= 2
-            and not self.clauses[-1].mentions
+            len(self.clauses) > 1 and self.clauses[-1].last - self.clauses[-1].first <= 2 and not self.clauses[-1].mentions
         )
 
 
 def scan(text: Text, mentions: list[Mention]) -> list[tuple[int, int, Cue]]:
     """Every cue outside the mentions, left to right, the longest phrase at each place."""
     low, n = text.lower, len(text.lower)
-    inside = {m.first: m.last for m in mentions if m.last - m.first <= 8}
+    inside = {m.first: m.last for m in mentions if m.whole}
     out: list[tuple[int, int, Cue]] = []
     i, table = 0, CUES
     while i < n:
@@ -72,6 +68,8 @@ def scan(text: Text, mentions: list[Mention]) -> list[tuple[int, int, Cue]]:
                     if any(k in inside for k in range(i + 1, end)):
                         continue
                     cue = _about_talk(low, i, end, cue, n)
+                    if token == "since" and not size:
+                        cue = Cue.CURRENT if end < n and (low[end] in MONTHS or low[end][0].isdigit()) else Cue.NONE
                     if cue is not Cue.NONE or size:
                         out.append((i, end, cue))
                     i = end - 1
@@ -85,7 +83,7 @@ def scan(text: Text, mentions: list[Mention]) -> list[tuple[int, int, Cue]]:
 
 
 def _about_talk(low: list[str], i: int, end: int, cue: Cue, n: int) -> Cue:
-    """ "You mentioned earlier", "in our previous chat": the talk was earlier, not the value."""
+    """"You mentioned earlier", "in our previous chat": the talk was earlier, not the value."""
     if cue in (Cue.PAST, Cue.BEFORE, Cue.CURRENT) and low[i] in _TIMELESS:
         if i and (low[i - 1] in SPEECH_VERBS or low[i - 1] in ("our", "we")):
             return Cue.NONE
@@ -121,8 +119,6 @@ def segment(text: Text, mentions: list[Mention], cues: list[tuple[int, int, Cue]
         token = low[i]
         if i in inside:
             clause.mentions.append(number[i])
-            for first, last, cue in _within(at_cue, i, inside[i]):
-                clause.cues.append((first, last, cue))
             i = inside[i]
             continue
         if i in at_cue:
@@ -149,7 +145,9 @@ def segment(text: Text, mentions: list[Mention], cues: list[tuple[int, int, Cue]
         elif token in _CLAUSE_ENDS or (token == "-" and _is_dash(text, i)):
             close_clause(i, token)
             clause.first = i + 1
-        elif token in _CLAUSE_WORDS and i > clause.first:
+        elif i > clause.first and (
+            token in _CLAUSE_WORDS or (token == "since" and i + 1 < n and low[i + 1] in _SUBJECTS)
+        ):
             close_clause(i, token)
             clause.first = i + 1
         i += 1
@@ -158,12 +156,6 @@ def segment(text: Text, mentions: list[Mention], cues: list[tuple[int, int, Cue]
         current.first, current.last = current.clauses[0].first, n
         sentences.append(current)
     return sentences
-
-
-def _within(at_cue: dict[int, tuple[int, Cue]], first: int, last: int) -> list[tuple[int, int, Cue]]:
-    if last - first <= 8:
-        return []
-    return [(i, at_cue[i][0], at_cue[i][1]) for i in range(first, last) if i in at_cue]
 
 
 def _is_dash(text: Text, i: int) -> bool:

@@ -7,6 +7,7 @@ it, a box above everything. The mentions at the top decide; when they disagree, 
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 
 from rewards.clauses import Clause, Sentence
@@ -27,7 +28,8 @@ _EXPLAINERS = frozenset("reasoning explanation rationale justification why becau
 _SWAPS = frozenset(
     "swapped swap swapping traded trading exchanged exchanging replaced replace replacing ditched dropped left gave".split()
 )
-_BOTH_WAYS = frozenset((Cue.PAST, Cue.CURRENT))
+_LIGHT = frozenset("the a an your my at in about around just only some roughly their his her".split())
+_GOT = frozenset("you i we got bought switched moved changed joined took became adopted chose to into on with the".split())
 
 
 @dataclass(slots=True)
@@ -57,6 +59,9 @@ class Mode:
 
 
 _PREVIOUS = frozenset("previous previously former formerly initially originally original prior earlier".split())
+_FORMER_PERSON = re.compile(
+    r"\b(?:former|previous|old) (?:\w+ ){0,1}(?:manager|boss|colleague|company|employer|coworker|supervisor|roommate)\b"
+)
 _NOW_WORDS = frozenset("currently now current still latest nowadays today recent recently presently".split())
 
 
@@ -65,15 +70,11 @@ def question_mode(asked: Question) -> Mode:
     lowered = asked.text.lower()
     previous = "before" in words or "used to" in lowered or "until" in words
     if not words & _NOW_WORDS:
-        previous = previous or bool(words & _PREVIOUS) or "at first" in lowered or "to begin with" in lowered
+        previous = previous or (bool(words & _PREVIOUS) and not _FORMER_PERSON.search(lowered)) or "at first" in lowered or "to begin with" in lowered
         previous = previous or "start out" in lowered or "started out" in lowered or "switched from" in lowered
         previous = previous or ("old" in words and bool(words & {"was", "were", "did", "had"}))
         previous = previous or "was my first" in lowered or "change from" in lowered or "switch from" in lowered
-    elif words & {"previous", "previously", "former"}:
-        previous = True
-    future = bool(
-        words & {"plan", "planning", "planned", "going", "will", "upcoming", "next", "intend", "hoping", "want"}
-    )
+    future = bool(words & {"plan", "planning", "planned", "going", "will", "upcoming", "next", "intend", "hoping", "want"})
     return Mode(previous, future)
 
 
@@ -205,7 +206,7 @@ class Resolver:
         elif kind is Cue.BEFORE:
             self.before(cue, clause, before, after)
         elif kind is Cue.AFTER:
-            if after and self.close(cue[1], after.mention.first):
+            if after and self.verges(cue[1], after.mention.first):
                 self.mark_past(after, why)
             elif after and before is None:
                 self.mark_now(after, why, _GOTO)
@@ -217,13 +218,13 @@ class Resolver:
 
     def close(self, a: int, b: int) -> bool:
         """Whether only articles and the like stand between two places."""
-        return b - a <= 2 and all(
-            not w[0].isalpha() or w in ("the", "a", "an", "your", "my", "at", "in") for w in self.low[a:b]
-        )
+        return b - a <= 3 and all(not w[0].isalpha() or w in _LIGHT for w in self.low[a:b])
 
-    def nearest(
-        self, cue: tuple[int, int, Cue], clause: Clause, before: Standing | None, after: Standing | None
-    ) -> Standing | None:
+    def verges(self, a: int, b: int) -> bool:
+        """Like close, and across "getting", "you bought" too: "before getting the M"."""
+        return b - a <= 5 and all(w in _LIGHT or w in _GOT or w.endswith("ing") for w in self.low[a:b])
+
+    def nearest(self, cue: tuple[int, int, Cue], clause: Clause, before: Standing | None, after: Standing | None) -> Standing | None:
         """A time word marks what follows it when it opens the clause or touches it, else what precedes it."""
         if before is None or after is None:
             return before or after
@@ -231,11 +232,9 @@ class Resolver:
         gap_after, gap_before = after.mention.first - cue[1], cue[0] - before.mention.last
         return after if opens or gap_after < gap_before else before
 
-    def before(
-        self, cue: tuple[int, int, Cue], clause: Clause, before: Standing | None, after: Standing | None
-    ) -> None:
+    def before(self, cue: tuple[int, int, Cue], clause: Clause, before: Standing | None, after: Standing | None) -> None:
         why = self.quote(cue)
-        if after and self.close(cue[1], after.mention.first):  # "before M": the other one is the earlier
+        if after and self.verges(cue[1], after.mention.first):  # "before M": the other one is the earlier
             if before is not None:
                 self.mark_past(before, f"{why} {self.words(after)}")
                 self.mark_now(after, why, _GOTO)
@@ -259,7 +258,7 @@ class Resolver:
         return self.text.quote(s.mention.first, s.mention.last)
 
     def negates_leaving(self, cue: tuple[int, int, Cue], clause: Clause) -> bool:
-        """ "You haven't left Porto" keeps Porto."""
+        """"You haven't left Porto" keeps Porto."""
         for other in clause.cues:
             if other[2] is Cue.LEAVE and cue[1] <= other[0] <= cue[1] + 2:
                 for k in clause.mentions:
@@ -275,8 +274,8 @@ class Resolver:
         change = any(w in CHANGE_VERBS for w in low[clause.first : here[-1].mention.first])
         origin = [c for c in clause.cues if c[2] is Cue.FROM]
         for cue in origin:
-            target = next((s for s in here if s.mention.first >= cue[1] and s.mention.first - cue[1] <= 3), None)
-            if target is None:
+            target = next((s for s in here if s.mention.first >= cue[1]), None)
+            if target is None or not self.close(cue[1], target.mention.first):
                 continue
             goal = any(w in ("to", "→", "into") for w in low[target.mention.last : target.mention.last + 8])
             if change or goal and target.mention.quantity is not None or (goal and len(here) > 1):
@@ -308,19 +307,14 @@ class Resolver:
                 continue
             if clause.opener == "→" and last is not None and last.clause == number - 1:
                 self.mark_past(last, "→")
-            cue = next(
-                (
-                    c
-                    for c in clause.cues
-                    if c[2] in (Cue.PAST, Cue.CURRENT, Cue.NEG, Cue.UNTIL, Cue.BEFORE, Cue.AFTER, Cue.LEAVE)
-                ),
-                None,
-            )
+            cue = next((c for c in clause.cues if c[2] in (Cue.PAST, Cue.CURRENT, Cue.NEG, Cue.UNTIL, Cue.BEFORE, Cue.AFTER, Cue.LEAVE)), None)
             if cue is None:
                 continue
             pronoun = any(w in _PRONOUNS for w in self.low[clause.first : cue[0] + 2])
             if last is not None and pronoun and clause.sentence - last.sentence <= 1 and cue[2] is not Cue.CURRENT:
                 if cue[2] is Cue.NEG:
+                    if any(c[2] is Cue.HEDGE for c in clause.cues):
+                        continue
                     self.kill(last, f"negated ({self.text.quote(clause.first, clause.last)})")
                     continue
                 if cue[2] in (Cue.PAST, Cue.UNTIL, Cue.LEAVE):
@@ -329,7 +323,7 @@ class Resolver:
             following = self.clauses[number + 1] if number + 1 < len(self.clauses) else None
             if following is None or not following.mentions or following.sentence != clause.sentence:
                 continue
-            if following.opener not in (",", ":", "—", ")"):
+            if following.opener not in (",", ":", "—", ")", "("):
                 continue
             target = self.standings[following.mentions[0]]
             if cue[2] in (Cue.PAST, Cue.UNTIL, Cue.BEFORE):
@@ -339,14 +333,12 @@ class Resolver:
                 self.mark_now(target, self.quote(cue))
 
     def sequence(self) -> None:
-        """ "A came first, then B": the later one, once the first is marked as such."""
+        """"A came first, then B": the later one, once the first is marked as such."""
         for clause in self.clauses:
             cue = next((c for c in clause.cues if c[2] is Cue.THEN), None)
             if cue is None or not clause.mentions:
                 continue
-            target = next(
-                (self.standings[k] for k in clause.mentions if self.standings[k].mention.first >= cue[1]), None
-            )
+            target = next((self.standings[k] for k in clause.mentions if self.standings[k].mention.first >= cue[1]), None)
             if target is None:
                 continue
             at = self.standings.index(target)
@@ -380,7 +372,7 @@ class Resolver:
         return kind
 
     def coordinate(self) -> None:
-        """ "not A or B", "used to be in A and B": what befalls the first befalls the mentions strung to it."""
+        """"not A or B", "used to be in A and B": what befalls the first befalls the mentions strung to it."""
         for a, b in zip(self.standings, self.standings[1:], strict=False):
             if a.dead and not b.dead and not b.now and self.joined(a, b) in ("or", "and"):
                 if a.dead.startswith(("negated", "echo", "only planned")):
@@ -447,7 +439,7 @@ class Resolver:
                     hit = True
                 elif aside >= 0 and number >= aside:
                     s.rank += _ASIDE
-            refused = any(c[2] is Cue.REFUSAL for cl in sentence.clauses for c in cl.cues)
+            refused = any(c[2] is Cue.REFUSAL and c[0] > start for cl in sentence.clauses for c in cl.cues)
             short = sentence.last - start <= 6 or self.low[sentence.last - 1] == ":" or sentence.end == "\n"
             pending = strength if strength and not hit and not refused and short else 0.0
 
@@ -493,15 +485,11 @@ class Resolver:
             bare[0].notes.append("headline")
 
     def corrections(self) -> None:
-        """ "A. Sorry, B": a live, different value after a correcting phrase replaces all before it."""
+        """"A. Sorry, B": a live, different value after a correcting phrase replaces all before it."""
         places = [c[0] for clause in self.clauses for c in clause.cues if c[2] is Cue.CORRECTION]
         if not places:
             return
-        places += [
-            clause.first
-            for clause in self.clauses
-            if clause.last - clause.first == 1 and self.low[clause.first] == "no"
-        ]
+        places += [clause.first for clause in self.clauses if clause.last - clause.first == 1 and self.low[clause.first] == "no"]
         cut = -1
         for place in sorted(places):
             following = next((s for s in self.standings if s.mention.first > place and not s.dead), None)
@@ -513,9 +501,7 @@ class Resolver:
                 self.kill(s, "corrected away")
 
 
-_FILLER = frozenset(
-    "the a an at in on it it's is its to your my about around of and by you're they are that's that".split()
-)
+_FILLER = frozenset("the a an at in on it it's is its to your my about around of and by you're they are that's that".split())
 _STRING = frozenset(
     ", ; \n ( ) : the a an your my maybe perhaps possibly also either even just - & . at in on to".split(" ")
 ) | {"\n"}

@@ -120,9 +120,7 @@ def _quote_refusal(text: Text, sentences: list[Sentence]) -> str:
     return repr(text.quote(first[0], min(first[1] + 4, len(text.lower))))
 
 
-def _decide(
-    reading: Reading, value: Value, standings: list[Standing], sentences: list[Sentence], asked: Question
-) -> Grade:
+def _decide(reading: Reading, value: Value, standings: list[Standing], sentences: list[Sentence], asked: Question) -> Grade:
     text = reading.text
     known = [s for s in standings if s.mention.who != OTHER]
     live = [s for s in standings if not s.dead]
@@ -131,11 +129,7 @@ def _decide(
     named_stale = any(s.mention.who == STALE for s in known)
     if BOX_OPEN in text.lower and not any(s.rank >= 80 for s in live):
         boxed = text.lower.index(BOX_OPEN)
-        if (
-            boxed + 1 < len(text.lower)
-            and not any(c[0] > boxed for c in refusals)
-            and text.lower[boxed + 1][0].isalnum()
-        ):
+        if boxed + 1 < len(text.lower) and not any(c[0] > boxed for c in refusals) and text.lower[boxed + 1][0].isalnum():
             return _grade("wrong", f"boxed another value: {text.raw[text.start[boxed] : text.start[boxed] + 60]!r}")
     if live and refusals and _refusal_prevails(text, live, refusals, sentences):
         return _grade("refused", f"says that it does not know: {_quote_refusal(text, sentences)}")
@@ -148,7 +142,7 @@ def _decide(
         last = finals[-1].sentence
         latest = [s for s in leaders if s.sentence == last]
         leaders = latest or leaders
-    return _verdict(text, value, leaders, live, sentences, asked, named_stale)
+    return _verdict(text, value, leaders, standings, sentences, asked, named_stale)
 
 
 def _said(text: Text, s: Standing) -> str:
@@ -161,7 +155,7 @@ def _verdict(
     text: Text,
     value: Value,
     leaders: list[Standing],
-    live: list[Standing],
+    standings: list[Standing],
     sentences: list[Sentence],
     asked: Question,
     named_stale: bool,
@@ -171,18 +165,14 @@ def _verdict(
     lead = leaders[-1]
     if GOLD in whos and OTHER in whos:
         others = {s.key for s in leaders if s.mention.who == OTHER}
-        return _grade(
-            "hedged",
-            f"names the gold and another value: {_said(text, lead)} ({len(others)})",
-            names_stale=STALE in whos,
-        )
+        return _grade("hedged", f"names the gold and another value: {_said(text, lead)} ({len(others)})", names_stale=STALE in whos)
     if GOLD in whos and STALE in whos:
         picked = _about_asked(text, leaders, sentences, asked)
         if picked is None:
             return _grade("hedged", f"stands behind several values: {_said(text, lead)}", names_stale=True)
         lead, whos, keys = picked, {picked.mention.who}, {picked.key}
         leaders = [lead]
-    rival = rivals(text, lead, leaders, live, sentences, asked, value)
+    rival = rivals(text, lead, leaders, standings, sentences, asked, value)
     if rival:
         kind, why = rival
         if kind == "hedged":
@@ -212,10 +202,7 @@ def _about_asked(text: Text, leaders: list[Standing], sentences: list[Sentence],
         c = clauses[s.clause]
         low = text.lower
         return any(
-            low[i] in ("your", "my", "his", "her", "their")
-            and i + 1 < c.last
-            and low[i + 1] not in STOP
-            and canon(low[i + 1]) not in asked.canon
+            low[i] in ("your", "my", "his", "her", "their") and i + 1 < c.last and low[i + 1] not in STOP and canon(low[i + 1]) not in asked.canon
             for i in range(c.first, c.last - 1)
         )
 
@@ -234,8 +221,6 @@ def _competes(text: Text, s: Standing, standings: list[Standing], asked: Questio
     if q is None:
         return True
     first, last = s.mention.first, s.mention.last
-    if first and low[first - 1] in LABELS:
-        return False
     known = [t for t in standings if t.mention.who != OTHER]
     if not known:
         return True
@@ -245,11 +230,7 @@ def _competes(text: Text, s: Standing, standings: list[Standing], asked: Questio
         return False
     at = standings.index(s)
     for neighbour in standings[max(0, at - 1) : at + 2]:
-        if (
-            neighbour is not s
-            and neighbour.mention.who != OTHER
-            or (neighbour is not s and _chained(low, s, neighbour))
-        ):
+        if neighbour is not s and neighbour.mention.who != OTHER or (neighbour is not s and _chained(low, s, neighbour)):
             if _chained(low, s, neighbour):
                 return True
     noun = low[last] if last < len(low) else "."
@@ -261,10 +242,7 @@ def _competes(text: Text, s: Standing, standings: list[Standing], asked: Questio
 
 
 def _corrective(low: list[str], s: Standing) -> bool:
-    return any(
-        w in ("mean", "sorry", "correction", "actually", "no")
-        for w in low[max(0, s.mention.first - 4) : s.mention.first]
-    )
+    return any(w in ("mean", "sorry", "correction", "actually", "no") for w in low[max(0, s.mention.first - 4) : s.mention.first])
 
 
 def _chained(low: list[str], a: Standing, b: Standing) -> bool:
@@ -275,12 +253,9 @@ def _chained(low: list[str], a: Standing, b: Standing) -> bool:
 
 
 _CHAIN = frozenset((",", "or", "and", "/", "\n", "maybe", "perhaps", "possibly", "either", "|", ";", "the", "a"))
-LABELS = frozenset("step session chat note message option part section item figure point phase stage".split())
 
 
-def _refusal_prevails(
-    text: Text, live: list[Standing], refusals: list[tuple[int, int, Cue]], sentences: list[Sentence]
-) -> bool:
+def _refusal_prevails(text: Text, live: list[Standing], refusals: list[tuple[int, int, Cue]], sentences: list[Sentence]) -> bool:
     """Whether "I don't know" outweighs the values named around it."""
     top = max(s.rank for s in live)
     leaders = [s for s in live if s.rank > top - 3.0]
@@ -326,11 +301,7 @@ def _without_commitment(
     if known:
         return _grade("wrong", f"{_said(text, known[-1])}: {known[-1].dead}")
     hedges = [c for s in sentences for cl in s.clauses for c in cl.cues if c[2] is Cue.HEDGE]
-    if (
-        hedges
-        and not standings
-        and text.lower[hedges[0][0]] in ("whichever", "whatever", "either", "depends", "depending", "both", "any")
-    ):
+    if hedges and not standings and text.lower[hedges[0][0]] in ("whichever", "whatever", "either", "depends", "depending", "both", "any"):
         return _grade("hedged", f"names no value: {text.quote(hedges[0][0], hedges[0][1])!r}")
     return _grade("wrong", "does not name the value")
 

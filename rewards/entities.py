@@ -16,9 +16,7 @@ _SELF = frozenset("i me we us i've i'm i'd i'll we've we're".split())
 _SELF_OWN = frozenset(("my", "our", "mine", "ours"))
 _THIRD = frozenset("he she they he's she's they're him them they've".split())
 _AFTER_LINKS = frozenset("where for on is are was were belongs of has have goes lives who's".split())
-_AFTER_BREAKS = frozenset(
-    "with near from by to like because after before since when as told said mentioned gave".split()
-)
+_AFTER_BREAKS = frozenset("with near from by to like because after before since when as told said mentioned gave".split())
 
 
 @dataclass(frozen=True)
@@ -38,14 +36,7 @@ def asked_about(question: str) -> Asked:
     low = text.lower
     persons = {canon(w) for w in low if w.removesuffix("'s") in PERSONS or canon(w) in PERSONS}
     for i, word in enumerate(low):
-        if (
-            i
-            and word[0].isalpha()
-            and text.capital(i)
-            and word not in STOP
-            and word not in MONTHS
-            and word not in WEEKDAYS
-        ):
+        if i and word[0].isalpha() and text.capital(i) and word not in STOP and word not in MONTHS and word not in WEEKDAYS:
             persons.add(canon(word))
     me = bool(_SELF & set(low)) or not low or (not persons and bool(_SELF_OWN & set(low)))
     who = bool({"who", "whom", "whose", "who's"} & set(low[:3]))
@@ -86,7 +77,10 @@ def belongs_to_other(text: Text, clause: Clause, mention: Mention, asked: Asked,
 
 def _counts(text: Text, mention: Mention, asked: Asked) -> bool:
     """Whether the noun after a number is what is counted ("7 cousins") and so no owner."""
-    return mention.quantity is not None and mention.last < len(text.lower) and text.lower[mention.last][0].isalpha()
+    if mention.quantity is None or mention.last >= len(text.lower):
+        return False
+    noun = text.lower[mention.last]
+    return noun[0].isalpha() and noun not in STOP
 
 
 def _entity(text: Text, i: int, asked: Asked, start: int) -> bool | None:
@@ -99,18 +93,7 @@ def _entity(text: Text, i: int, asked: Asked, start: int) -> bool | None:
     base = word.removesuffix("'s")
     if word in ("you", "you've", "you're", "you'd"):
         k = i + 1
-        while k < len(low) and low[k] in (
-            "have",
-            "had",
-            "also",
-            "previously",
-            "just",
-            "once",
-            "recently",
-            "did",
-            "first",
-            "initially",
-        ):
+        while k < len(low) and low[k] in ("have", "had", "also", "previously", "just", "once", "recently", "did", "first", "initially"):
             k += 1
         if k < len(low) and low[k] in SPEECH_VERBS:
             return None

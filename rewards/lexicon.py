@@ -61,6 +61,10 @@ _PHRASES: dict[Cue, list[str]] = {
         which one | from scratch | first name | first of all | at least | at most | thank you | thanks for
         while i | while i don't | while i do not | as of now | as i know | after all | afterwards | before long | before tax
         not including | not counting | before and after | after work | before work | after school | after dinner
+        in the past few | in the past couple | in the past week | in the past month | in the past year | in the past two
+        in the past three | in the past several | over the past | no mention of any change | no mention of a change
+        does not mention any change | doesn't mention any change | no mention of any update | no indication of any
+        no indication that | no mention of any further | no mention of any other | no mention of any new | no new
         nothing else | no one else | nobody else | not surprising | not surprisingly | cannot be clearer
         """),
     Cue.NEG: _lines("""
@@ -77,7 +81,7 @@ _PHRASES: dict[Cue, list[str]] = {
         in the old days | earlier | outdated | out of date | obsolete | superseded | stale | older | the old | your old
         my old | his old | her old | their old | old | former | previous | ex | prior | expired | historic | historically
         was replaced | were replaced | been replaced | is replaced | got replaced | came first | was first | were first
-        went first | comes first | is gone | are gone | is history | is over | has ended | first note | first message
+        went first | comes first | is gone | are gone | is history | has ended | first note | first message
         first entry | first session | first mention | earliest | early note | first thought | first said | first assumed
         first believed | initially thought | initially said | originally thought | i first | started out | started off
         started with | started at | started as | began with | began as | began at | to begin with | to start with
@@ -93,10 +97,10 @@ _PHRASES: dict[Cue, list[str]] = {
         the original | original | the first one | was earlier | was before | in your previous | in the previous | it was once
         """),
     Cue.CURRENT: _lines("""
-        now | currently | presently | nowadays | these days | today | at present | at the moment | right now | as of today
+        since | now | currently | presently | nowadays | these days | today | at present | at the moment | right now | as of today
         for now | latest | newest | newer | most recent | most recently | more recent | more recently | recently | lately
         current | present | updated | update | up to date value | settled on | settled for | settled in | settled into
-        ended up | ends up | since then | ever since | since | later | finally | eventually | last note | last message
+        ended up | ends up | since then | ever since | later | finally | eventually | last note | last message
         last entry | last mention | latest note | new | your new | replacing | replaces | supersedes | superseding
         at last | still | remains | instead | is yours | as of | up to date with | jetzt | nun | inzwischen
         mittlerweile | heute | aktuell | derzeit | sondern | ahora | actualmente | hoy | sino | ya | maintenant
@@ -243,9 +247,7 @@ _PHRASES: dict[Cue, list[str]] = {
     Cue.UNTIL: _lines("until | till | til | up to when | bis | hasta | jusqu'a"),
     Cue.THEN: _lines("then | and then | next | afterward | subsequently | after that | thereafter"),
     Cue.FIRST: _lines("first | firstly | at first"),
-    Cue.WAS: _lines(
-        "was | were | had | it'd been | gives | gave | said | says | mentioned earlier | tried | war | warst | era"
-    ),
+    Cue.WAS: _lines("was | were | had | it'd been | gives | gave | said | says | mentioned earlier | tried | war | warst | era"),
 }
 
 
@@ -268,7 +270,7 @@ CUES = _index()
 CHANGE_VERBS = frozenset(
     "moved went switched changed grew rose increased dropped shrank fell upgraded transferred relocated jumped climbed"
     " downgraded shifted swapped converted gone risen grown fallen shrunk decreased moving switching changing moves"
-    " switches changes raised lowered reduced bumped up down reassigned promoted demoted passed cut migrated turned"
+    " switches changes raised lowered reduced bumped reassigned promoted demoted passed cut migrated turned"
     " extended shortened expanded rescheduled postponed came return returned wechselt umgezogen gezogen".split()
 )
 SPEECH_VERBS = frozenset(

@@ -20,6 +20,8 @@ class Mention(NamedTuple):
     who: str
     key: str
     quantity: Quantity | None = None
+    whole: bool = True
+    """Nothing but the value stands between its first and last token, so no cue inside counts."""
 
 
 class Reading(NamedTuple):
@@ -41,23 +43,46 @@ def read_answer(text: Text, *, numeric: bool) -> Reading:
     return Reading(text, words, places, where, parse(text) if numeric else [])
 
 
-def find(reading: Reading, value: Value, asked: Question) -> list[tuple[int, int, Quantity | None]]:
+class Span(NamedTuple):
+    first: int
+    last: int
+    quantity: Quantity | None
+    whole: bool
+
+
+def find(reading: Reading, value: Value, asked: Question) -> list[Span]:
     """Token spans that state ``value`` in any of its forms, in reading order, overlaps resolved to the longest."""
-    spans: list[tuple[int, int, Quantity | None]] = []
+    spans: list[Span] = []
     for form in value.forms:
         if form.kind == "quantity":
             assert form.quantity is not None
-            spans += [(q.first, q.last, q) for q in reading.quantities if same(form.quantity, q, asked.words)]
+            model, words = form.quantity, asked.words
+            spans += [
+                Span(q.first, q.last, q, True)
+                for q in reading.quantities
+                if same(model, q, words) and not is_label(reading.text, q, asked)
+            ]
         elif form.kind == "words":
-            spans += [(a, b, None) for a, b in _find_words(reading, form)]
+            spans += [Span(a, b, None, True) for a, b in _find_words(reading, form)]
         elif form.kind == "list":
-            spans += [(a, b, None) for a, b in _find_list(reading, form, asked)]
+            spans += [Span(a, b, None, False) for a, b in _find_list(reading, form, asked)]
         elif form.kind == "sentence":
-            spans += [(a, b, None) for a, b in _find_bag(reading, form)]
+            spans += [Span(a, b, None, False) for a, b in _find_bag(reading, form)]
     return longest(spans)
 
 
-def longest(spans: list[tuple[int, int, Quantity | None]]) -> list[tuple[int, int, Quantity | None]]:
+LABELS = frozenset("step session chat note message option part section item figure point phase stage conversation".split())
+"""Nouns that a number after them only counts off ("Step 2", "Session 1")."""
+
+
+def is_label(text: Text, q: Quantity, asked: Question) -> bool:
+    if q.kind != "number" or not q.first:
+        return False
+    before = text.lower[q.first - 1]
+    return before in LABELS and before not in asked.words
+
+
+def longest(spans: list[Span]) -> list[Span]:
     if len(spans) < 2:
         return spans
     spans.sort(key=lambda s: (s[0], -s[1]))
@@ -74,6 +99,8 @@ def _find_words(reading: Reading, form: Form) -> list[tuple[int, int]]:
     """The words of the form one after another; words that are not needed may be missing."""
     wanted, needed = form.words, form.needed
     lead = needed.index(True)
+    if len(wanted) == 1 and len(wanted[0]) >= 6 and wanted[0] not in reading.where:
+        return _find_split(reading, wanted[0])
     out = []
     starts: set[int] = set()
     for k in range(lead + 1):
@@ -91,6 +118,16 @@ def _find_words(reading: Reading, form: Form) -> list[tuple[int, int]]:
     return out
 
 
+def _find_split(reading: Reading, word: str) -> list[tuple[int, int]]:
+    """"Tech Corp" for "TechCorp"."""
+    words, places = reading.words, reading.places
+    return [
+        (places[k], places[k + 1] + 1)
+        for k in range(len(words) - 1)
+        if word.startswith(words[k]) and words[k] + words[k + 1] == word
+    ]
+
+
 def _match_at(words: list[str], at: int, wanted: tuple[str, ...], needed: tuple[bool, ...], k: int) -> int | None:
     """Match wanted[k:] from words[at]: the position after the last word used, or None."""
     n, size, end = len(words), len(wanted), at
@@ -105,7 +142,7 @@ def _match_at(words: list[str], at: int, wanted: tuple[str, ...], needed: tuple[
     return end if seen else None
 
 
-_BREAKS = frozenset('.,;:!?()\n/"|—→&+=\ue000\ue001')
+_BREAKS = frozenset(".,;:!?()\n/\"|—→&+=" "\ue000\ue001")
 _NOT_NAMES = frozenset(
     "inc ltd llc co corp bbq usa uk us eu monday tuesday wednesday thursday friday saturday sunday january february march"
     " april may june july august september october november december".split()
@@ -128,12 +165,8 @@ def _part_of_more(reading: Reading, form: Form, k: int, at: int, end: int, first
         if following == "-" or (following[0].isalpha() and following not in STOP and following[-2:] != "ly"):
             has_digits = any(w[0].isdigit() for w in form.words)
             return not has_digits
-    return (
-        first > 1
-        and low[first - 1] == "-"
-        and text.glued(first)
-        and low[first - 2].isalpha()
-        and (text.glued(first - 1) and low[first - 2] not in SKIPPED and low[first - 2] not in STOP)
+    return first > 1 and low[first - 1] == "-" and text.glued(first) and low[first - 2].isalpha() and (
+        text.glued(first - 1) and low[first - 2] not in SKIPPED and low[first - 2] not in STOP
     )
 
 
@@ -158,7 +191,7 @@ def _find_list(reading: Reading, form: Form, asked: Question) -> list[tuple[int,
         spans = find(reading, Value("", (item,)), asked)
         if not spans:
             return []
-        found += [(a, b, number) for a, b, _ in spans]
+        found += [(s.first, s.last, number) for s in spans]
     found.sort()
     size, out = len(form.items), []
     at = 0
@@ -166,12 +199,23 @@ def _find_list(reading: Reading, form: Form, asked: Question) -> list[tuple[int,
         window = found[at : at + size]
         numbers = [n for _, _, n in window]
         whole = len(set(numbers)) == size and (not form.ordered or numbers == sorted(numbers))
-        if whole and window[-1][1] - window[0][0] <= 14 * size + 20:
+        if whole and window[-1][1] - window[0][0] <= 14 * size + 20 and not _item_denied(reading, window):
             out.append((window[0][0], max(b for _, b, _ in window)))
             at += size
         else:
             at += 1
     return out
+
+
+_DENIALS = frozenset(("no", "not", "without", "never", "minus", "except", "excluding", "nor", "neither"))
+
+
+def _item_denied(reading: Reading, window: list[tuple[int, int, int]]) -> bool:
+    """"only teal, without any mustard": one of the items is taken out again."""
+    low = reading.text.lower
+    items = {i for a, b, _ in window for i in range(a, b)}
+    between = range(max(0, window[0][0] - 1), window[-1][1])
+    return any(i not in items and (low[i] in _DENIALS or low[i].endswith("n't")) for i in between)
 
 
 SENTENCE_SHARE = 0.7
@@ -191,18 +235,16 @@ def _find_bag(reading: Reading, form: Form) -> list[tuple[int, int]]:
 
 def find_all(reading: Reading, gold: Value, stale: tuple[Value, ...], asked: Question) -> list[Mention]:
     """Every mention, in reading order. Where two values share tokens the longer one is meant."""
-    out = [Mention(a, b, GOLD, GOLD, q) for a, b, q in find(reading, gold, asked)]
+    out = [Mention(s.first, s.last, GOLD, GOLD, s.quantity, s.whole) for s in find(reading, gold, asked)]
     for number, value in enumerate(stale):
-        for a, b, q in find(reading, value, asked):
-            out.append(Mention(a, b, STALE, f"stale:{number}", q))
+        for s in find(reading, value, asked):
+            out.append(Mention(s.first, s.last, STALE, f"stale:{number}", s.quantity, s.whole))
     out = _settle(out)
-    models = [f.quantity for f in gold.forms if f.quantity] or [
-        f.quantity for v in stale for f in v.forms if f.quantity
-    ]
+    models = [f.quantity for f in gold.forms if f.quantity] or [f.quantity for v in stale for f in v.forms if f.quantity]
     if models:
         taken = {i for m in out for i in range(m.first, m.last)}
         for q in reading.quantities:
-            if q.first not in taken and any(comparable(model, q, asked) for model in models):
+            if q.first not in taken and not is_label(reading.text, q, asked) and any(comparable(model, q, asked) for model in models):
                 out.append(Mention(q.first, q.last, OTHER, f"other:{q.kind}:{q.value}", q))
         out.sort()
     return out

@@ -9,58 +9,8 @@ from rewards.lexicon import STOP, Cue
 from rewards.text import BOX_OPEN, Text
 from rewards.values import NO, YES, Question, canon
 
-_NO_FOLLOWERS = frozenset(
-    (
-        ",",
-        ".",
-        "!",
-        ";",
-        "—",
-        ":",
-        "\n",
-        "-",
-        ")",
-        "(",
-        "?",
-        "you",
-        "it",
-        "they",
-        "she",
-        "he",
-        "i",
-        "not",
-        "longer",
-        "that",
-        "there",
-        "we",
-        "the",
-        "your",
-    )
-)
-_NO_LEADERS = frozenset(
-    (
-        "so",
-        "is",
-        ",",
-        ":",
-        ".",
-        "—",
-        "\n",
-        "answer",
-        "(",
-        "then",
-        "therefore",
-        "!",
-        ";",
-        "and",
-        "or",
-        "but",
-        "say",
-        "hence",
-        "thus",
-        BOX_OPEN,
-    )
-)
+_NO_FOLLOWERS = frozenset((",", ".", "!", ";", "—", ":", "\n", "-", ")", "(", "?", "you", "it", "they", "she", "he", "i", "not", "longer", "that", "there", "we", "the", "your"))
+_NO_LEADERS = frozenset(("so", "is", ",", ":", ".", "—", "\n", "answer", "(", "then", "therefore", "!", ";", "and", "or", "but", "say", "hence", "thus", BOX_OPEN))
 _ENDED = frozenset(
     "cancelled canceled ended stopped quit sold expired closed gave lost dropped ditched lapsed left finished terminated"
     " discontinued broke retired dissolved abandoned".split()
@@ -91,11 +41,7 @@ def _particle(text: Text, i: int) -> bool | None:
     if after == "longer" or after in ("doubt", "question"):
         return None
     if before in _NO_LEADERS or before in _AUX:
-        return (
-            False
-            if after in _NO_FOLLOWERS or after in ("and", "or", "but") or after not in STOP and i == 0 and after == ","
-            else None
-        )
+        return False if after in _NO_FOLLOWERS or after in ("and", "or", "but") or after not in STOP and i == 0 and after == "," else None
     return None
 
 
@@ -175,11 +121,7 @@ def _clause_says(text: Text, clause: Clause, asked: Question) -> tuple[float, bo
     if shared and len(shared) >= min(2, size):
         return len(shared) / size, not (negated != ended) if ended or negated else True
     tag = [low[i] for i in range(clause.first, min(clause.last, clause.first + 3))]
-    if (
-        len(tag) >= 2
-        and tag[0] in ("you", "it", "they", "she", "he", "i", "we")
-        and tag[1].removesuffix("n't") in _AUX | {"ca", "wo"}
-    ):
+    if len(tag) >= 2 and tag[0] in ("you", "it", "they", "she", "he", "i", "we") and tag[1].removesuffix("n't") in _AUX | {"ca", "wo"}:
         if clause.last - clause.first <= 3:
             return 0.5, not (negated or tag[1].endswith("n't"))
     if negated and clause.last - clause.first <= 3 and any(w in ("anymore", "longer", "not") for w in tag):

@@ -84,8 +84,7 @@ def _words_to_number(low: list[str], i: int, n: int) -> tuple[float, int, bool] 
         if word in NUMBER_WORDS:
             value = NUMBER_WORDS[word]
             if seen and not (
-                (current % 100 == 0 and value < 100 and current > 0)
-                or (current % 10 == 0 and current > 9 and value < 10)
+                (current % 100 == 0 and value < 100 and current > 0) or (current % 10 == 0 and current > 9 and value < 10)
             ):
                 break
             current += value
@@ -105,9 +104,7 @@ def _words_to_number(low: list[str], i: int, n: int) -> tuple[float, int, bool] 
                 total += (current or 1) * scale
                 current, last_scale = 0.0, scale
             j += 1
-        elif (
-            seen and word == "-" and j + 1 < n and current % 10 == 0 and 20 <= current % 100 + (current % 100 == 0) * 20
-        ):
+        elif seen and word == "-" and j + 1 < n and current % 10 == 0 and 20 <= current % 100 + (current % 100 == 0) * 20:
             following = low[j + 1]
             if NUMBER_WORDS.get(following, 99) < 10 and current % 100 >= 20:
                 j += 1
@@ -280,6 +277,8 @@ class _Parser:
             unit = self.unit(value, j, first)
             if unit is not None:
                 return unit
+        if low[j - 1] == "dozen":
+            return Quantity("number", value, "", value / 12, "dozen", first, j)
         return Quantity("number", value, "ordinal" if ordinal else "", value, low[j] if j < n else "", first, j)
 
     def unit(self, value: float, j: int, first: int) -> Quantity | None:
@@ -306,9 +305,7 @@ class _Parser:
             span = Quantity("duration", value * factor, base, value, token, first, j + 1)
             return self.extend_duration(span, first)
         if token == "°" and j + 1 < n and low[j + 1] in ("c", "f"):
-            return Quantity(
-                "measure", value, "celsius" if low[j + 1] == "c" else "fahrenheit", value, "°", first, j + 2
-            )
+            return Quantity("measure", value, "celsius" if low[j + 1] == "c" else "fahrenheit", value, "°", first, j + 2)
         if token == "°" or token in ("degree", "degrees"):
             if j + 1 < n and low[j + 1] in ("celsius", "fahrenheit", "c", "f"):
                 unit = "celsius" if low[j + 1][0] == "c" else "fahrenheit"
@@ -381,7 +378,7 @@ class _Parser:
         return found
 
     def indefinite(self, i: int) -> Quantity | None:
-        """ "an hour", "half an hour", "a quarter of an hour", "three quarters of an hour", "a fortnight"."""
+        """"an hour", "half an hour", "a quarter of an hour", "three quarters of an hour", "a fortnight"."""
         low, n = self.low, self.n
         fraction, j = 1.0, i
         if low[i] in ("a", "an") and i + 1 < n and low[i + 1] in ("half", "quarter"):
@@ -411,14 +408,14 @@ class _Parser:
         return Quantity("duration", fraction * factor, base, fraction, low[j], i, j + 1)
 
     def times(self, count: float, j: int, first: int, word: str) -> Quantity:
-        """ "3 times", and when a period follows, "3 times a week" as a rate."""
+        """"3 times", and when a period follows, "3 times a week" as a rate."""
         period = self.period(j)
         if period:
             return Quantity("rate", (count, period[0]), "", count, word, first, period[1])
         return Quantity("number", count, "", count, word, first, j)
 
     def period(self, j: int) -> tuple[float, int] | None:
-        """ "a week", "per month", "each day", "every two weeks", "weekly" from token j: (days, next token)."""
+        """"a week", "per month", "each day", "every two weeks", "weekly" from token j: (days, next token)."""
         low, n = self.low, self.n
         if j >= n:
             return None
@@ -432,7 +429,7 @@ class _Parser:
         return None
 
     def every(self, i: int) -> Quantity | None:
-        """ "every week", "every other week", "every two weeks", "every third day"; not "every Tuesday"."""
+        """"every week", "every other week", "every two weeks", "every third day"; not "every Tuesday"."""
         low, n = self.low, self.n
         j, step = i + 1, 1.0
         if j < n and low[j] in ("single",):
@@ -481,7 +478,7 @@ class _Parser:
         return Quantity("range", (value * scale, high[0] * scale), unit, value, label, first, end)
 
     def spans_a_range(self, first: int) -> bool:
-        """ "from 6 to 8" is a change unless the words before say otherwise."""
+        """"from 6 to 8" is a change unless the words before say otherwise."""
         return first > 1 and self.low[first - 2] in ("anywhere", "ranging", "ranges", "range", "varies", "somewhere")
 
     def from_unit(self, value: float, j: int, first: int) -> Quantity | None:
@@ -491,7 +488,7 @@ class _Parser:
         return found if found and found.kind in ("duration", "measure", "percent", "money") else None
 
     def money(self, i: int) -> Quantity | None:
-        """ "$1,200", "$1.35k", "$40 million"; also a range "$30-40k"."""
+        """"$1,200", "$1.35k", "$40 million"; also a range "$30-40k"."""
         got = self.read(i + 1)
         if got is None:
             return None
@@ -527,7 +524,7 @@ class _Parser:
         return Quantity("clock", (minutes, half), "", minutes, "time", first, j)
 
     def clock_suffix(self, value: float, j: int, first: int) -> Quantity | None:
-        """ "7 pm", "seven in the evening", "8 o'clock", "seven thirty" (words only), "19 h"."""
+        """"7 pm", "seven in the evening", "8 o'clock", "seven thirty" (words only), "19 h"."""
         low = self.low
         if value != int(value) or not 0 < value <= 12:
             return None
@@ -550,7 +547,7 @@ class _Parser:
         return None
 
     def spoken_clock(self, i: int) -> Quantity | None:
-        """ "half past seven", "a quarter to seven", "ten past six"."""
+        """"half past seven", "a quarter to seven", "ten past six"."""
         low, n = self.low, self.n
         j = i + 1 if low[i] == "a" else i
         if j + 2 >= n + 0 and j + 2 > n:
@@ -578,7 +575,7 @@ class _Parser:
         return i > 0 and self.low[i - 1] in ("at", "by") and (i < 2 or self.low[i - 2] != "looking")
 
     def colon(self, i: int) -> Quantity:
-        """ "7:30 am" is a clock time; a bare "18:25" stays open: time of day, m:ss or h:mm."""
+        """"7:30 am" is a clock time; a bare "18:25" stays open: time of day, m:ss or h:mm."""
         token = self.low[i]
         parts = tuple(int(p) for p in token.split(":")[:4])
         if len(parts) == 2 and parts[0] <= 24 and parts[1] < 60 and len(token.split(":")[1]) == 2:
@@ -618,17 +615,13 @@ class _Parser:
         return 0, j
 
     def month_first(self, i: int) -> Quantity | None:
-        """ "March 14", "March the 14th, 2026", "March 2026", "March". "may" counts only next to a day or a year."""
+        """"March 14", "March the 14th, 2026", "March 2026", "March". "may" counts only next to a day or a year."""
         low, n = self.low, self.n
         j = i + 1
         if j < n and low[j] == "." and len(low[i]) <= 4:
             j += 1
         k = j + 1 if j < n and low[j] == "the" else j
-        day = (
-            self.read(k)
-            if k < n and (low[k][0].isdigit() or low[k] in ORDINAL_WORDS or low[k] in NUMBER_WORDS)
-            else None
-        )
+        day = self.read(k) if k < n and (low[k][0].isdigit() or low[k] in ORDINAL_WORDS or low[k] in NUMBER_WORDS) else None
         if day and day[0] == int(day[0]) and 1 <= day[0] <= 31:
             year, end = self.year(day[1])
             return Quantity("date", (year, MONTHS[low[i]], int(day[0])), "", 0, low[i], i, end)
@@ -637,14 +630,12 @@ class _Parser:
             return Quantity("date", (year, MONTHS[low[i]], 0), "", 0, low[i], i, end)
         if low[i] in ("may", "march", "mar", "dec", "sep", "oct", "jan", "jun", "jul") and not self.text.capital(i):
             return None
-        if low[i] == "may" and (
-            i == 0 or low[i - 1] not in ("in", "until", "since", "by", "of", "last", "this", "next")
-        ):
+        if low[i] == "may" and (i == 0 or low[i - 1] not in ("in", "until", "since", "by", "of", "last", "this", "next")):
             return None
         return Quantity("date", (0, MONTHS[low[i]], 0), "", 0, low[i], i, i + 1)
 
     def day_first(self, value: float, j: int, first: int, ordinal: bool) -> Quantity | None:
-        """ "14 March", "14th of March 2026", "the fourteenth of March"."""
+        """"14 March", "14th of March 2026", "the fourteenth of March"."""
         low, n = self.low, self.n
         k = j + 1 if j < n and low[j] == "of" else j
         if k >= n or low[k] not in MONTHS or not 1 <= value <= 31:
@@ -724,9 +715,7 @@ _MONEY_WORDS = frozenset(
     " cashback total charge charged owe raised raise made discount premium deposit bill mortgage loan income wage wages"
     " savings price".split()
 )
-_PERCENT_WORDS = frozenset(
-    "percent percentage share fraction proportion rate portion discount % tip interest part".split()
-)
+_PERCENT_WORDS = frozenset("percent percentage share fraction proportion rate portion discount % tip interest part".split())
 
 
 def same(gold: Quantity, seen: Quantity, asked: frozenset[str] = frozenset()) -> bool:
@@ -736,6 +725,8 @@ def same(gold: Quantity, seen: Quantity, asked: frozenset[str] = frozenset()) ->
     if a == "colon" or b == "colon":
         return _colon_matches(gold, seen) if a == "colon" else _colon_matches(seen, gold)
     if a == b:
+        if a == "number" and seen.word == "dozen" and gold.word != "dozen" and "dozen" in asked:
+            return _close(float(gold.raw), seen.raw)
         return _same_kind(gold, seen)
     if a == "number" or b == "number":
         plain, other = (gold, seen) if a == "number" else (seen, gold)
@@ -813,12 +804,8 @@ def _number_matches(plain: Quantity, other: Quantity, asked: frozenset[str], *, 
         return any(base == unit and _close(value * factor, other.value) for factor, base in wanted)
     if other.kind == "clock":
         assert isinstance(other.value, tuple)
-        return (
-            clock
-            and other.value[0] % 60 == 0
-            and value == int(value)
-            and 0 < value <= 24
-            and (value * 60 % 720 == other.value[0] % 720)
+        return clock and other.value[0] % 60 == 0 and value == int(value) and 0 < value <= 24 and (
+            value * 60 % 720 == other.value[0] % 720
         )
     if other.kind == "rate":
         assert isinstance(other.value, tuple)

@@ -20,6 +20,7 @@ NO = frozenset("no nope nah nay negative".split())
 
 SKIPPED = frozenset("a an the my your his her their our its - ' this these those".split())
 """Tokens that carry no part of a name: articles, owners, hyphens."""
+_DOTTED = frozenset("dr mr mrs ms st ave mt jr sr prof no".split())
 _SUFFIXES = frozenset(("st", "nd", "rd", "th"))
 _ALIASES = {
     "&": "and", "beneath": "under", "underneath": "under", "below": "under", "grey": "gray", "colour": "color",
@@ -43,6 +44,8 @@ def canon(token: str) -> str:
     if len(token) > 2:
         if token[-2:] == "'s":
             token = token[:-2]
+        if "'" in token:
+            token = token.replace("'", "")
         if len(token) > 3 and token[-1] == "s" and token[-2] not in "su'i":
             token = token[:-3] + "y" if token[-3:] == "ies" and len(token) > 4 else token[:-1]
     return _ALIASES.get(token, token)
@@ -71,6 +74,8 @@ def canonical(text: Text) -> tuple[list[str], list[int]]:
         if token in SKIPPED:
             continue
         if token in _SUFFIXES and i and low[i - 1][0].isdigit() and text.glued(i):
+            continue
+        if token == "." and i and low[i - 1] in _DOTTED:
             continue
         words.append(canon(token))
         places.append(i)
@@ -149,7 +154,7 @@ def _alternates(value: str) -> list[str]:
     if parens:
         main = _PAREN.sub(" ", value).strip(" .,;")
         if main:
-            out.append(main)
+            out = [main]
         for inner in parens:
             stripped = _OR_START.sub("", inner.strip())
             explicit = stripped != inner.strip()
@@ -170,10 +175,8 @@ def _may_stand_alone(inner: str, main: str) -> bool:
     inner_q, main_q = parse(text), parse(tokenise(main))
     if not inner_q:
         return False
-    return (
-        bool(main_q)
-        and inner_q[0].raw == main_q[0].raw
-        or any(q.kind in ("colon", "duration", "clock") for q in inner_q)
+    return bool(main_q) and inner_q[0].raw == main_q[0].raw or any(
+        q.kind in ("colon", "duration", "clock") for q in inner_q
     )
 
 
@@ -182,6 +185,13 @@ def read_value(value: str, question: str) -> Value:
     """Read a gold or stale value in the light of its question."""
     asked = read_question(question)
     forms: list[Form] = []
+    literal = tokenise(value)
+    if len(literal.lower) >= 3 and literal.lower[0] not in YES and literal.lower[0] not in NO:
+        words = [w for w in canonical(literal)[0] if w]
+        while words and not words[-1][-1].isalnum():
+            words.pop()
+        if len(words) >= 3:
+            forms.append(Form("words", words=tuple(words), needed=tuple(w[0].isalnum() for w in words)))
     for spelling in _alternates(value):
         for form in _forms(spelling, asked):
             if form not in forms:
@@ -261,14 +271,12 @@ _QUANTITY_FILLER = frozenset(
 
 
 def _list_form(spelling: str, text: Text, asked: Question) -> Form | None:
-    """ "A and B", "A, B, and C", one item a line. A comma alone does not make two things a list."""
+    """"A and B", "A, B, and C", one item a line. A comma alone does not make two things a list."""
     low = text.lower
     if any(w in ("is", "are", "was", "were", "you", "i", "we", "which", "then", "first", "did", "have") for w in low):
         return None
     flat = _PAREN.sub(" ", spelling)
-    pieces = [
-        p.strip(" .") for p in re.split(r",\s*(?:and\s+)?|\s+and\s+|\s*&\s*|\n|\s+/\s+", flat, flags=re.IGNORECASE)
-    ]
+    pieces = [p.strip(" .") for p in re.split(r",\s*(?:and\s+)?|\s+and\s+|\s*&\s*|\n|\s+/\s+", flat, flags=re.IGNORECASE)]
     pieces = [p for p in pieces if p]
     joined = " and " in f" {spelling.lower()} " or "&" in spelling or "\n" in spelling or " / " in spelling
     if len(pieces) < 2 or (len(pieces) == 2 and not joined) or any(len(p.split()) > 6 for p in pieces):
@@ -302,12 +310,19 @@ _FINITE = frozenset(
 def _word_forms(text: Text, asked: Question) -> list[Form]:
     low = text.lower
     words, places = canonical(text)
-    keep = [(w, p) for w, p in zip(words, places, strict=True) if w[0].isalnum() or w == "%"]
+    keep = [(w, p) for w, p in zip(words, places, strict=True) if w[0].isalnum() or w in "%.,:/&+"]
+    while keep and not keep[-1][0][-1].isalnum():
+        keep.pop()
+    while keep and not keep[0][0][0].isalnum():
+        keep.pop(0)
     if not keep:
         return []
     sentence = len(keep) >= 4 and low[0] in _SUBJECTS and any(w in _FINITE or w[-2:] == "ed" for w in low[1:8])
     if sentence or len(keep) > 9:
-        reduced = [(w, p) for w, p in keep if w not in asked.canon and low[p] not in STOP]
+        option = _chosen_option(keep, asked)
+        if option is not None:
+            return [option]
+        reduced = [(w, p) for w, p in keep if w not in asked.canon and low[p] not in STOP and w[0].isalnum()]
         if not reduced:
             reduced = keep
         if len(reduced) > 5 or not sentence:
@@ -332,6 +347,30 @@ def _word_forms(text: Text, asked: Question) -> list[Form]:
     return [_phrase(text, keep, asked)]
 
 
+def _chosen_option(keep: list[tuple[str, int]], asked: Question) -> Form | None:
+    """For "more water or less?" the option that a sentence gold takes, and the noun behind it."""
+    words = tokenise(asked.text).lower
+    if "or" not in words[1:-1]:
+        return None
+    at = len(words) - 1 - words[::-1].index("or")
+    right = next((w for w in words[at + 1 :] if w not in SKIPPED and w[0].isalpha()), "")
+    left = next((w for w in reversed(words[:at]) if w not in SKIPPED and w[0].isalpha()), "")
+    opposite = {"more": "less", "less": "more"}.get(right, left)
+    for option, against in ((right, opposite), (opposite, right)):
+        stem = option[: max(4, len(option) - 2)]
+        hits = [k for k, (w, _) in enumerate(keep) if len(option) > 3 and w.startswith(stem)]
+        barred = any(w.startswith(against[: max(4, len(against) - 2)]) for w, _ in keep)
+        if hits and not barred:
+            k = hits[0]
+            chunk = [option if keep[k][0].startswith(option) else keep[k][0]]
+            needed = [True]
+            if k + 1 < len(keep) and keep[k + 1][0] in asked.canon and option in ("more", "less", "fewer"):
+                chunk.append(keep[k + 1][0])
+                needed.append(False)
+            return Form("words", words=tuple(chunk), needed=tuple(needed))
+    return None
+
+
 _PLACE_WORDS = frozenset("under over behind beneath underneath below above near beside inside by next".split())
 _MEANT = frozenset("under over behind near".split())
 
@@ -352,8 +391,11 @@ def _phrase(text: Text, keep: list[tuple[str, int]], asked: Question) -> Form:
             needed[k] = False
         elif has_model and not capital[k] and k > max(i for i, d in enumerate(digits) if d):
             needed[k] = False
-        elif low[place] in STOP and low[place] not in NUMBER_WORDS:
+        elif not word[0].isalnum() or (low[place] in STOP and low[place] not in NUMBER_WORDS):
             needed[k] = False
+    coded = [k for k in range(1, len(keep)) if digits[k] and len(words[k - 1]) <= 2 and words[k - 1].isalpha()]
+    if coded and text.glued(keep[coded[0]][1]):  # "Ford F-150": the model code says it all
+        needed[: coded[0] - 1] = [False] * (coded[0] - 1)
     if "by" in words[1:-1]:
         by = words.index("by", 1)
         if capital[by - 1] and all(capital[by + 1 :]) and not capital[by]:

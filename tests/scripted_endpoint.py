@@ -20,7 +20,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 Messages = list[dict[str, str]]
 Policy = Callable[[Messages], str]
 
-FAULTS = ("500", "html", "empty", "null", "reasoning", "truncated", "no-choices", "429-once", "hang")
+Fault = Callable[[Messages, int], str | None]
+"""(messages, number of the request, from 1) -> the name of a fault, or None for an honest reply."""
+
+FAULTS = ("429", "500", "window", "html", "empty", "null", "reasoning", "truncated", "no-choices", "hang")
 
 
 def digest(messages: Messages) -> str:
@@ -40,8 +43,8 @@ POLICIES: dict[str, Policy] = {"digest": digest, "echo": echo}
 class ScriptedEndpoint:
     """Context manager: serves on a free port, records every request's messages as (role, content) pairs."""
 
-    def __init__(self, policy: Policy = digest, fault: str | None = None, port: int = 0, every: int = 1) -> None:
-        self.policy, self.fault, self.every = policy, fault, every
+    def __init__(self, policy: Policy = digest, fault: Fault | None = None, port: int = 0) -> None:
+        self.policy, self.fault = policy, fault or (lambda messages, count: None)
         self.requests: list[tuple[tuple[str, str], ...]] = []
         self.bodies: list[str] = []
         self.count = 0
@@ -71,25 +74,25 @@ class ScriptedEndpoint:
             self.requests.append(tuple((m["role"], _text(m["content"])) for m in messages))
             self.bodies.append(json.dumps(body))
             self.count += 1
-            faulty = self.fault is not None and self.count % self.every == 0
-        if faulty and self.fault == "429-once" and self.count > 1:
-            faulty = False
-        if faulty and self.fault in ("500", "429-once"):
-            status = 500 if self.fault == "500" else 429
-            return status, "application/json", json.dumps({"error": {"message": "scripted failure"}})
-        if faulty and self.fault == "html":
+            fault = self.fault(_plain(messages), self.count)
+        if fault in ("500", "429"):
+            return int(fault), "application/json", json.dumps({"error": {"message": "scripted failure"}})
+        if fault == "window":
+            refusal = {"error": {"message": "This model's maximum context length is 10 tokens"}}
+            return 400, "application/json", json.dumps(refusal)
+        if fault == "html":
             return 200, "text/html", "<html><body>gateway login</body></html>"
-        if faulty and self.fault == "hang":
+        if fault == "hang":
             time.sleep(3600)
         message: dict[str, object] = {"role": "assistant", "content": self.policy(_plain(messages))}
-        if faulty and self.fault == "empty":
+        if fault == "empty":
             message["content"] = ""
-        if faulty and self.fault == "null":
+        if fault == "null":
             message["content"] = None
-        if faulty and self.fault == "reasoning":
+        if fault == "reasoning":
             message |= {"content": None, "reasoning_content": "thinking about it"}
         choices = [{"index": 0, "message": message, "finish_reason": "stop"}]
-        if faulty and self.fault == "no-choices":
+        if fault == "no-choices":
             choices = []
         completion = {
             "id": f"scripted-{self.count}",
@@ -100,7 +103,7 @@ class ScriptedEndpoint:
             "usage": {"prompt_tokens": 10, "completion_tokens": 10, "total_tokens": 20},
         }
         text = json.dumps(completion)
-        return 200, "application/json", text[: len(text) // 2] if faulty and self.fault == "truncated" else text
+        return 200, "application/json", text[: len(text) // 2] if fault == "truncated" else text
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:
         endpoint = self
@@ -144,7 +147,9 @@ def main() -> None:
     parser.add_argument("--fault", choices=FAULTS)
     parser.add_argument("--every", type=int, default=1, help="only every N-th reply is faulty")
     args = parser.parse_args()
-    endpoint = ScriptedEndpoint(POLICIES[args.policy], args.fault, args.port, args.every)
+    endpoint = ScriptedEndpoint(
+        POLICIES[args.policy], lambda _, count: args.fault if count % args.every == 0 else None, args.port
+    )
     print(f"scripted endpoint at {endpoint.url} (Ctrl-C ends it)", flush=True)
     endpoint.serve_forever()
 

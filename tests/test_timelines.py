@@ -8,20 +8,8 @@ import pytest
 
 from generators.timelines import PRESETS, config_from_dict, generate
 
-FIELDS = {
-    "id",
-    "sessions",
-    "question",
-    "question_date",
-    "gold",
-    "stale",
-    "asks",
-    "abstain",
-    "evidence",
-    "source",
-    "tags",
-    "history",
-}
+FIELDS = {"id", "sessions", "question", "question_date", "gold", "stale", "asks", "abstain", "evidence", "source",
+          "tags", "history"}
 
 
 @pytest.mark.parametrize("split", ["train", "validation"])
@@ -54,19 +42,16 @@ def test_same_arguments_give_the_same_bytes_in_another_process() -> None:
     assert generate(11, "hard") != generate(11, "hard", split="validation")
 
 
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [
-        ({"sessions": 2, "updates": 3}, r"3 updates need at least 4 sessions"),
-        ({"preset": "curiculum"}, r"unknown preset 'curiculum'; the nearest is 'curriculum'"),
-        ({"sesions": 6}, r"unknown timeline key 'sesions'; the nearest is 'sessions'"),
-        ({"styles": {"implict": 5}}, r"unknown styles key 'implict'; the nearest is 'implicit'"),
-        ({"asks": {"curent": 5}}, r"the nearest is 'current'"),
-        ({"sessions": [8, 6]}, r"sessions must be a number or \[lowest, highest\]"),
-        ({"difficulty": 6}, r"difficulty runs from 1 to 5"),
-        ({"styles": {"increment": 0}}, r"count questions need increments"),
-    ],
-)
+@pytest.mark.parametrize(("data", "message"), [
+    ({"sessions": 2, "updates": 3}, r"3 updates need at least 4 sessions"),
+    ({"preset": "curiculum"}, r"unknown preset 'curiculum'; the nearest is 'curriculum'"),
+    ({"sesions": 6}, r"unknown timeline key 'sesions'; the nearest is 'sessions'"),
+    ({"styles": {"implict": 5}}, r"unknown styles key 'implict'; the nearest is 'implicit'"),
+    ({"asks": {"curent": 5}}, r"the nearest is 'current'"),
+    ({"sessions": [8, 6]}, r"sessions must be a number or \[lowest, highest\]"),
+    ({"difficulty": 6}, r"difficulty runs from 1 to 5"),
+    ({"styles": {"increment": 0}}, r"count questions need increments"),
+])
 def test_bad_settings_are_refused_by_name(data: dict, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         config_from_dict(data)
