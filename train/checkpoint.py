@@ -79,10 +79,12 @@ class RunFolder:
         return whole[-1] if whole else None
 
     def start(self, config_toml: str) -> None:
-        """Make the folder for a new run. Raises `UserError` when a run is in it."""
-        if self.checkpoints() or any((self.root / name).exists() for name in LOGS):
+        """Make the folder for a new run. Raises `UserError` when one is in it that could be continued."""
+        if self.checkpoints():
             raise UserError(f"{self.root} holds a run: continue it with --resume, or give another --output")
         self.root.mkdir(parents=True, exist_ok=True)
+        for name in LOGS:  # of a run that was killed before its first checkpoint
+            (self.root / name).unlink(missing_ok=True)
         (self.root / "config.toml").write_text(config_toml, "utf-8")
 
     def save(

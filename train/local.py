@@ -12,6 +12,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -136,9 +137,9 @@ class Trainer:
         if checkpoint is not None:
             _same_run(config, checkpoint)
             folder.cut_logs(checkpoint)
-        elif config.resume:
-            raise UserError(f"{config.output}: no checkpoint there to resume from")
         else:
+            if config.resume:
+                print(f"prime-rl: {config.output} has no checkpoint yet; starting from the beginning", file=sys.stderr)
             folder.start(to_toml(asdict(config) | {"resume": False}))
         policy.model = add_adapter(policy.model, config.lora, config.seed)
         policy.tokens = config.micro_tokens or policy.tokens
@@ -207,7 +208,7 @@ class Trainer:
         prompts = [self.policy.prompt_ids(example.prompt) for example in examples]
         replies = [self.policy.reply_ids(example.reply) for example in examples]
         count = sum(map(len, replies))
-        loss = self._backward(prompts, replies, lambda rows, logprobs: -torch.cat(logprobs).sum() / count)
+        loss = self._backward(prompts, replies, lambda rows, logprobs: -torch.cat(logprobs).sum() / count, 1.0)
         with uninterrupted():
             norm = self.optimizer.apply(config.max_grad_norm)
             seconds = time.monotonic() - began
@@ -250,7 +251,9 @@ class Trainer:
             if one.outcome is not None
         ]
         reporter.doing(f"learning from {len(samples)} rollouts")
-        learned = self._learn(samples, step)
+        # several updates must not be torn apart by Ctrl-C; a single one is applied below, with the step's record
+        with uninterrupted() if config.updates > 1 else nullcontext():
+            learned = self._learn(samples)
         row = {
             "step": step + 1,
             **rollout_metrics(played, rewards),
@@ -272,54 +275,52 @@ class Trainer:
             self._finish_step("grpo", "metrics.jsonl", row)
         return row
 
-    def _learn(self, rollouts: Sequence[Sequence[Sample]], step: int) -> dict[str, Any]:
+    def _learn(self, rollouts: Sequence[Sequence[Sample]]) -> dict[str, Any]:
         """Collect the gradient of one batch; with several `updates`, apply all but the last share's."""
         config = self.config
         shares = [[s for one in rollouts[k :: config.updates] for s in one] for k in range(config.updates)]
         shares = [share for share in shares if share]
-        largest, losses = 0.0, []
-        for number, share in enumerate(shares):
-            if number:
+        learned: list[tuple[float, float]] = []
+        for share in shares:
+            if learned:
                 self.optimizer.apply(config.max_grad_norm)
-            count = sum(len(sample.token_ids) for sample in share)
-
-            def loss_of(
-                rows: Sequence[int],
-                logprobs: Sequence[torch.Tensor],
-                share: Sequence[Sample] = share,
-                number: int = number,
-                count: int = count,
-            ) -> torch.Tensor:
-                nonlocal largest
-                now = torch.cat(list(logprobs))
-                drawn = now.new_tensor([p for row in rows for p in share[row].logprobs])
-                weight = now.new_tensor([share[row].advantage for row in rows for _ in share[row].token_ids])
-                if not number:
-                    largest = max(largest, float((now.detach() - drawn).abs().max()))
-                return policy_loss(now, weight, drawn if number else None, config.clip) / count
-
-            prompts, replies = [s.prompt_ids for s in share], [s.token_ids for s in share]
-            losses.append(self._backward(prompts, replies, loss_of))
+            learned.append(self._learn_share(share, fresh=not learned))
         return {
-            "trained_tokens": sum(len(s.token_ids) for share in shares for s in share),
-            "loss": sum(losses) / len(losses) if losses else None,
-            "max_logprob_difference": largest if losses else None,
+            "trained_tokens": sum(len(sample.token_ids) for share in shares for sample in share),
+            "loss": sum(loss for loss, _ in learned) / len(learned) if learned else None,
+            "max_logprob_difference": learned[0][1] if learned else None,
             "grad_norm": None,
         }
+
+    def _learn_share(self, share: Sequence[Sample], *, fresh: bool) -> tuple[float, float]:
+        """Collect one update's gradient. Returns its loss and the largest difference to the sampled log-probability,
+        which is rounding when the rollouts are `fresh`, that is, sampled with these very weights."""
+        count = sum(len(sample.token_ids) for sample in share)
+        largest = 0.0
+
+        def loss_of(rows: list[int], logprobs: list[torch.Tensor]) -> torch.Tensor:
+            nonlocal largest
+            now = torch.cat(logprobs)
+            drawn = now.new_tensor([p for row in rows for p in share[row].logprobs])
+            weight = now.new_tensor([share[row].advantage for row in rows for _ in share[row].token_ids])
+            largest = max(largest, float((now.detach() - drawn).abs().max()))
+            return policy_loss(now, weight, None if fresh else drawn, self.config.clip) / count
+
+        prompts, replies = [s.prompt_ids for s in share], [s.token_ids for s in share]
+        return self._backward(prompts, replies, loss_of, self.config.temperature), largest
 
     def _backward(
         self,
         prompts: Sequence[Ids],
         replies: Sequence[Ids],
-        loss_of: Callable[[Sequence[int], Sequence[torch.Tensor]], torch.Tensor],
+        loss_of: Callable[[list[int], list[torch.Tensor]], torch.Tensor],
+        temperature: float,
     ) -> float:
         """Collect the gradients of the summed losses of all micro-batches. Returns the sum."""
         total = 0.0
         for rows in self.policy.scoring_batches(prompts, replies):
-            logprobs = self.policy.logprobs(
-                [prompts[r] for r in rows], [replies[r] for r in rows], temperature=self.config.temperature
-            )
-            loss = loss_of(rows, logprobs)
+            some = [prompts[row] for row in rows], [replies[row] for row in rows]
+            loss = loss_of(rows, self.policy.logprobs(*some, temperature=temperature))
             loss.backward()
             self.optimizer.collect()
             total += float(loss.detach())

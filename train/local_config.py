@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from supersede_env.data import DataConfig
-from supersede_env.errors import UserError
+from supersede_env.errors import UserError, refuse_unknown
 from supersede_env.options import build
 from supersede_env.protocol import ProtocolConfig
 from train.overrides import apply, load_toml, nearest, parse
@@ -175,7 +175,12 @@ def load_config(path: Path | None = None, overrides: Sequence[str] = ()) -> Loca
     file = path if path is not None else files("configs") / DEFAULT_FILE
     defaults = asdict(LocalConfig())
     merged = _merge(defaults, load_toml(file), str(path or DEFAULT_FILE))
-    return build(LocalConfig, apply(merged, parse(overrides)))
+    config = build(LocalConfig, apply(merged, parse(overrides)))
+    if config.data.preset is not None:
+        from generators.timelines import PRESETS
+
+        refuse_unknown([config.data.preset], PRESETS, "preset")
+    return config
 
 
 def _merge(base: Mapping[str, Any], given: Mapping[str, Any], where: str, prefix: str = "") -> dict[str, Any]:

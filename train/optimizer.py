@@ -7,7 +7,7 @@ fp32, masters are updated in fp32, and the model gets them rounded.
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -29,7 +29,7 @@ def add_adapter(model: nn.Module, lora: LoraSettings, seed: int) -> Any:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         try:
-            return get_peft_model(model, config, autocast_adapter_dtype=False).eval()  # ty: ignore[invalid-argument-type]
+            return get_peft_model(model, config, autocast_adapter_dtype=False).eval()
         except ValueError as error:
             raise UserError(f"lora.targets {list(lora.targets)}: {str(error).splitlines()[0]}") from error
 
@@ -93,7 +93,7 @@ class MasterAdamW:
 
 
 @contextmanager
-def uninterrupted() -> Iterator[None]:
+def uninterrupted() -> Generator[None]:
     """Hold back Ctrl-C until the block is done, so that weights, counters and files always agree."""
     held: list[tuple[int, Any]] = []
     try:

@@ -62,7 +62,12 @@ class LocalPolicy:
 
     @classmethod
     def load(
-        cls, model: str = "smollm2-135m", adapter: str | Path | None = None, *, device: str = "auto", dtype: str = "auto"
+        cls,
+        model: str = "smollm2-135m",
+        adapter: str | Path | None = None,
+        *,
+        device: str = "auto",
+        dtype: str = "auto",
     ) -> LocalPolicy:
         """A model by name or folder, ready to sample. Raises `UserError` with one line when it cannot be had."""
         from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -208,7 +213,7 @@ class LocalPolicy:
         cache = LockstepCache(len(prompts), columns, size)
         last: dict[int, Tensor] = {}
         for batch in _batches([len(prompt) for prompt in unique], self.tokens, self.rows):
-            read = DynamicCache()
+            read: Any = DynamicCache()
             hidden_BTD = self._read([unique[u] for u in batch], cache=read)
             layers = [(layer.keys, layer.values) for layer in read.layers]
             for b, u in enumerate(batch):

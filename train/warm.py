@@ -25,7 +25,9 @@ def oracle_examples(record: Mapping[str, Any], protocol: ProtocolConfig) -> list
     replies = [*history["oracle_notes"], history["oracle_answer"]]
     rollout = NotesRollout(Episode.from_record(record).view, protocol)
     if rollout.num_turns != len(replies):
-        raise UserError("a warm start has one note a session: use the bounded condition without protocol.max_session_chars")
+        raise UserError(
+            "a warm start has one note a session: use the bounded condition without protocol.max_session_chars"
+        )
     examples = []
     for reply in replies:
         examples.append(Example(tuple(rollout.prompt()), reply))
