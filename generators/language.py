@@ -55,7 +55,7 @@ class Language:
 
 
 def _load(name: str) -> Any:
-    return json.loads(resources.files("generators").joinpath("language", name).read_text(encoding="utf-8"))
+    return json.loads(resources.files(__package__).joinpath("language", name).read_text(encoding="utf-8"))
 
 
 def _forms(templates: str | list[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
