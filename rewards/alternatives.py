@@ -87,15 +87,17 @@ def _or_beside(text: Text, s: Standing, standings: list[Standing]) -> str:
         i += 1
     if i + 1 < n and low[i] in _OR and low[i + 1] not in _NOT_ALTERNATIVES and low[i + 1] != "rather":
         if low[i] != "/" or not low[i + 1][0].isdigit() or s.mention.quantity is not None:
-            if not any(t.key == s.key and 0 <= t.mention.first - i <= 4 for t in standings):  # "7, or seven"
+            if not any(t.key == s.key and t is not s and 0 <= t.mention.first - i <= 4 for t in standings):
                 return text.quote(s.mention.first, min(i + 4, n))
     i = s.mention.first - 1
     while i >= 0 and low[i] in ("the", "a", "an", "your", "maybe", "perhaps", "possibly", "in", "at", "on"):
         i -= 1
     if i > 0 and low[i] in _OR and low[i - 1] not in ("whether", "not", ".", "\n", ",") and (low[i - 1] not in STOP or low[i - 1] == "one"):
-        return text.quote(max(0, i - 2), s.mention.last)
+        if not any(t.key == s.key and t is not s and 0 <= i - t.mention.last <= 1 for t in standings):
+            return text.quote(max(0, i - 2), s.mention.last)
     if i > 1 and low[i] in _OR and low[i - 1] == "," and low[i - 2] not in STOP:
-        return text.quote(max(0, i - 3), s.mention.last)
+        if not any(t.key == s.key and t is not s and 0 <= i - t.mention.last <= 1 for t in standings):
+            return text.quote(max(0, i - 3), s.mention.last)
     return ""
 
 

@@ -160,7 +160,8 @@ class Resolver:
         kind, why = cue[2], self.quote(cue)
         word = self.low[cue[0]]
         if kind is Cue.PAST:
-            if word in self.asked.words and word in ("old", "original", "former", "first") and not self.mode.previous:
+            adjectives = {"old", "original", "former", "first"}.intersection(self.low[cue[0] : cue[1]])
+            if adjectives & self.asked.words and not self.mode.previous:
                 return
             target = self.nearest(cue, clause, before, after)
             if target:
@@ -310,7 +311,9 @@ class Resolver:
             cue = next((c for c in clause.cues if c[2] in (Cue.PAST, Cue.CURRENT, Cue.NEG, Cue.UNTIL, Cue.BEFORE, Cue.AFTER, Cue.LEAVE)), None)
             if cue is None:
                 continue
-            pronoun = any(w in _PRONOUNS for w in self.low[clause.first : cue[0] + 2])
+            pronoun = any(w in _PRONOUNS for w in self.low[max(clause.first, cue[0] - 3) : cue[0] + 1]) and (
+                cue[0] - clause.first <= 4
+            )
             if last is not None and pronoun and clause.sentence - last.sentence <= 1 and cue[2] is not Cue.CURRENT:
                 if cue[2] is Cue.NEG:
                     if any(c[2] is Cue.HEDGE for c in clause.cues):

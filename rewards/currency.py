@@ -18,11 +18,11 @@ from rewards.abstention import says_unknown
 from rewards.alternatives import rivals
 from rewards.clauses import Sentence, scan, segment
 from rewards.commitment import STATED, Resolver, Standing
-from rewards.lexicon import Cue
+from rewards.lexicon import STOP, Cue
 from rewards.mentions import GOLD, OTHER, STALE, Mention, Reading, find, find_all, read_answer
 from rewards.polarity import polarity
 from rewards.text import BOX_OPEN, Text, tokenise
-from rewards.values import Question, Value, asks_yes_no, read_question, read_value
+from rewards.values import Question, Value, asks_yes_no, canon, read_question, read_value
 
 GRADER_VERSION = "1.0"
 """Changes whenever any verdict may change; result rows record it."""
@@ -131,6 +131,9 @@ def _decide(reading: Reading, value: Value, standings: list[Standing], sentences
         boxed = text.lower.index(BOX_OPEN)
         if boxed + 1 < len(text.lower) and not any(c[0] > boxed for c in refusals) and text.lower[boxed + 1][0].isalnum():
             return _grade("wrong", f"boxed another value: {text.raw[text.start[boxed] : text.start[boxed] + 60]!r}")
+    other = _concludes_otherwise(text, sentences, standings)
+    if other:
+        return _grade("wrong", f"concludes with another value: {other!r}")
     if live and refusals and _refusal_prevails(text, live, refusals, sentences):
         return _grade("refused", f"says that it does not know: {_quote_refusal(text, sentences)}")
     if not live:
@@ -143,6 +146,29 @@ def _decide(reading: Reading, value: Value, standings: list[Standing], sentences
         latest = [s for s in leaders if s.sentence == last]
         leaders = latest or leaders
     return _verdict(text, value, leaders, standings, sentences, asked, named_stale)
+
+
+def _concludes_otherwise(text: Text, sentences: list[Sentence], standings: list[Standing]) -> str:
+    """A labelled answer ("the answer is: ...") that names none of the known values, and nothing known after it."""
+    low = text.lower
+    for sentence in reversed(sentences):
+        cue = next(
+            (c for cl in reversed(sentence.clauses) for c in reversed(cl.cues) if c[2] is Cue.FINAL and "answer" in low[c[0] : c[1]]),
+            None,
+        )
+        if cue is None:
+            continue
+        if any(s.mention.last > cue[0] for s in standings):
+            return ""
+        if any(c[2] in (Cue.REFUSAL, Cue.HEDGE) for cl in sentence.clauses for c in cl.cues):
+            return ""
+        words = [w for w in low[cue[1] : sentence.last] if w[0].isalnum()]
+        named = any(text.capital(i) for i in range(cue[1], sentence.last) if low[i][0].isalpha() and low[i] not in STOP)
+        digits = any(w[0].isdigit() for w in words)
+        if 1 <= len(words) <= 10 and (named or digits) and not set(words) & {"above", "same", "this", "that", "it"}:
+            return text.quote(cue[0], sentence.last)
+        return ""
+    return ""
 
 
 def _said(text: Text, s: Standing) -> str:
@@ -190,9 +216,6 @@ def _verdict(
 def _about_asked(text: Text, leaders: list[Standing], sentences: list[Sentence], asked: Question) -> Standing | None:
     """Two values, each said of a different thing: the one whose clause holds the question's own words."""
     clauses = [c for s in sentences for c in s.clauses]
-    from rewards.lexicon import STOP
-    from rewards.values import canon
-
     def overlap(s: Standing) -> int:
         c = clauses[s.clause]
         words = {canon(text.lower[i]) for i in range(c.first, c.last) if not s.mention.first <= i < s.mention.last}

@@ -98,7 +98,7 @@ _PHRASES: dict[Cue, list[str]] = {
         """),
     Cue.CURRENT: _lines("""
         since | now | currently | presently | nowadays | these days | today | at present | at the moment | right now | as of today
-        for now | latest | newest | newer | most recent | most recently | more recent | more recently | recently | lately
+        for now | latest | newest | newer | most recent | most recently | more recent | more recently
         current | present | updated | update | up to date value | settled on | settled for | settled in | settled into
         ended up | ends up | since then | ever since | later | finally | eventually | last note | last message
         last entry | last mention | latest note | new | your new | replacing | replaces | supersedes | superseding
@@ -247,7 +247,7 @@ _PHRASES: dict[Cue, list[str]] = {
     Cue.UNTIL: _lines("until | till | til | up to when | bis | hasta | jusqu'a"),
     Cue.THEN: _lines("then | and then | next | afterward | subsequently | after that | thereafter"),
     Cue.FIRST: _lines("first | firstly | at first"),
-    Cue.WAS: _lines("was | were | had | it'd been | gives | gave | said | says | mentioned earlier | tried | war | warst | era"),
+    Cue.WAS: _lines("was | were | had | it'd been | gives | gave | said | says | tried | war | warst | era"),
 }
 
 
