@@ -45,9 +45,8 @@ def rivals(
     """("hedged" | "wrong", why) when something next to the leading mention undoes its commitment."""
     if lead.rank >= 80:
         return None
-    live = [s for s in standings if not s.dead]
     for s in leaders:
-        joined = _joined_known(text, s, live)
+        joined = _joined_known(text, s, standings)
         if joined:
             return "hedged", joined
         other = _or_beside(text, s, standings)
@@ -66,12 +65,15 @@ def rivals(
     return None
 
 
-def _joined_known(text: Text, s: Standing, live: list[Standing]) -> str:
+def _neighbours(s: Standing, standings: list[Standing]) -> list[Standing]:
+    return [standings[i] for i in (s.index - 1, s.index + 1) if 0 <= i < len(standings)]
+
+
+def _joined_known(text: Text, s: Standing, standings: list[Standing]) -> str:
     """Strung to another live value by "or" or a slash."""
     low = text.lower
-    at = live.index(s)
-    for other in (live[at - 1] if at else None, live[at + 1] if at + 1 < len(live) else None):
-        if other is None or other.key == s.key:
+    for other in _neighbours(s, standings):
+        if other.dead or other.key == s.key:
             continue
         a, b = (s, other) if s.mention.first < other.mention.first else (other, s)
         between = low[a.mention.last : b.mention.first]
@@ -87,16 +89,16 @@ def _or_beside(text: Text, s: Standing, standings: list[Standing]) -> str:
         i += 1
     if i + 1 < n and low[i] in _OR and low[i + 1] not in _NOT_ALTERNATIVES and low[i + 1] != "rather":
         if low[i] != "/" or not low[i + 1][0].isdigit() or s.mention.quantity is not None:
-            if not any(t.key == s.key and t is not s and 0 <= t.mention.first - i <= 4 for t in standings):
+            if not any(t.key == s.key and 0 <= t.mention.first - i <= 4 for t in _neighbours(s, standings)):
                 return text.quote(s.mention.first, min(i + 4, n))
     i = s.mention.first - 1
     while i >= 0 and low[i] in ("the", "a", "an", "your", "maybe", "perhaps", "possibly", "in", "at", "on"):
         i -= 1
     if i > 0 and low[i] in _OR and low[i - 1] not in ("whether", "not", ".", "\n", ",") and (low[i - 1] not in STOP or low[i - 1] == "one"):
-        if not any(t.key == s.key and t is not s and 0 <= i - t.mention.last <= 1 for t in standings):
+        if not any(t.key == s.key and 0 <= i - t.mention.last <= 1 for t in _neighbours(s, standings)):
             return text.quote(max(0, i - 2), s.mention.last)
     if i > 1 and low[i] in _OR and low[i - 1] == "," and low[i - 2] not in STOP:
-        if not any(t.key == s.key and t is not s and 0 <= i - t.mention.last <= 1 for t in standings):
+        if not any(t.key == s.key and 0 <= i - t.mention.last <= 1 for t in _neighbours(s, standings)):
             return text.quote(max(0, i - 3), s.mention.last)
     return ""
 

@@ -8,6 +8,7 @@ it, a box above everything. The mentions at the top decide; when they disagree, 
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from dataclasses import dataclass, field
 
 from rewards.clauses import Clause, Sentence
@@ -32,9 +33,11 @@ _LIGHT = frozenset("the a an your my at in about around just only some roughly t
 _GOT = frozenset("you i we got bought switched moved changed joined took became adopted chose to into on with the".split())
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Standing:
     mention: Mention
+    index: int
+    """Its place among all mentions of the answer."""
     sentence: int
     clause: int
     rank: float = STATED
@@ -85,7 +88,7 @@ class Resolver:
         self.text, self.low, self.sentences, self.asked = text, text.lower, sentences, asked
         self.mode = question_mode(asked)
         self.clauses = [c for s in sentences for c in s.clauses]
-        self.standings: list[Standing] = [Standing(m, -1, -1) for m in mentions]
+        self.standings: list[Standing] = [Standing(m, i, -1, -1) for i, m in enumerate(mentions)]
         for number, clause in enumerate(self.clauses):
             for k in clause.mentions:
                 self.standings[k].sentence, self.standings[k].clause = clause.sentence, number
@@ -145,11 +148,13 @@ class Resolver:
         here = [self.standings[k] for k in clause.mentions]
         if not here:
             return
+        firsts = [s.mention.first for s in here]
         for cue in clause.cues:
-            after = next((s for s in here if s.mention.first >= cue[1]), None)
-            before = next((s for s in reversed(here) if s.mention.last <= cue[0]), None)
-            wide = next((s for s in here if s.mention.first < cue[0] < s.mention.last), None)
-            if wide is not None:
+            at = bisect_left(firsts, cue[0])
+            after = here[at] if at < len(here) else None
+            before = here[at - 1] if at else None
+            if before is not None and before.mention.last > cue[0]:
+                wide = before
                 if cue[2] is Cue.NEG:
                     self.kill(wide, f"one part negated ({self.quote(cue)})")
                 continue
@@ -250,7 +255,7 @@ class Resolver:
 
     def next_mention(self, s: Standing) -> Standing | None:
         """The next mention in the same sentence."""
-        at = self.standings.index(s) + 1
+        at = s.index + 1
         if at < len(self.standings) and self.standings[at].sentence == s.sentence:
             return self.standings[at]
         return None
@@ -274,8 +279,10 @@ class Resolver:
         low = self.low
         change = any(w in CHANGE_VERBS for w in low[clause.first : here[-1].mention.first])
         origin = [c for c in clause.cues if c[2] is Cue.FROM]
+        firsts = [s.mention.first for s in here]
         for cue in origin:
-            target = next((s for s in here if s.mention.first >= cue[1]), None)
+            at = bisect_left(firsts, cue[1])
+            target = here[at] if at < len(here) else None
             if target is None or not self.close(cue[1], target.mention.first):
                 continue
             goal = any(w in ("to", "→", "into") for w in low[target.mention.last : target.mention.last + 8])
@@ -290,8 +297,8 @@ class Resolver:
             if low[i] in ("to", "into") and (change or origin) and not s.past:
                 self.mark_now(s, "to", _GOTO)
             elif low[i] in ("for", "with", "by") and not s.past:
-                swap = any(w in _SWAPS for w in low[clause.first : i])
-                if swap and len(here) > 1 and here.index(s) > 0:
+                swap = any(w in _SWAPS for w in low[max(clause.first, i - 12) : i])
+                if swap and s is not here[0]:
                     self.mark_now(s, low[i], _GOTO)
 
     # -- between clauses ---------------------------------------------------------------------------------------------
@@ -344,8 +351,7 @@ class Resolver:
             target = next((self.standings[k] for k in clause.mentions if self.standings[k].mention.first >= cue[1]), None)
             if target is None:
                 continue
-            at = self.standings.index(target)
-            earlier = self.standings[at - 1] if at else None
+            earlier = self.standings[target.index - 1] if target.index else None
             if earlier is None or earlier.sentence != target.sentence:
                 continue
             ordered = earlier.past or "first" in earlier.notes or earlier.rank < STATED or earlier.now

@@ -124,7 +124,9 @@ def _decide(reading: Reading, value: Value, standings: list[Standing], sentences
     text = reading.text
     known = [s for s in standings if s.mention.who != OTHER]
     live = [s for s in standings if not s.dead]
-    live = [s for s in live if s.mention.who != OTHER or _competes(text, s, standings, asked)]
+    nouns = {text.lower[s.mention.last] if s.mention.last < len(text.lower) else "." for s in known}
+    kinds = {s.mention.quantity.kind for s in known if s.mention.quantity}
+    live = [s for s in live if s.mention.who != OTHER or _competes(text, s, standings, asked, nouns, kinds)]
     refusals = _refusals(sentences)
     named_stale = any(s.mention.who == STALE for s in known)
     if BOX_OPEN in text.lower and not any(s.rank >= 80 for s in live):
@@ -237,27 +239,23 @@ def _about_asked(text: Text, leaders: list[Standing], sentences: list[Sentence],
     return None
 
 
-def _competes(text: Text, s: Standing, standings: list[Standing], asked: Question) -> bool:
+def _competes(
+    text: Text, s: Standing, standings: list[Standing], asked: Question, nouns: set[str], kinds: set[str]
+) -> bool:
     """Whether another quantity answers the question too, or is only something else that was counted."""
     q = s.mention.quantity
     low = text.lower
     if q is None:
         return True
-    first, last = s.mention.first, s.mention.last
-    known = [t for t in standings if t.mention.who != OTHER]
-    if not known:
+    last = s.mention.last
+    if not nouns:
         return True
-    if q.kind in ("date", "weekday", "clock", "colon", "rate", "range") and q.kind not in {
-        t.mention.quantity.kind for t in known if t.mention.quantity
-    }:
+    if q.kind in ("date", "weekday", "clock", "colon", "rate", "range") and q.kind not in kinds:
         return False
-    at = standings.index(s)
-    for neighbour in standings[max(0, at - 1) : at + 2]:
-        if neighbour is not s and neighbour.mention.who != OTHER or (neighbour is not s and _chained(low, s, neighbour)):
-            if _chained(low, s, neighbour):
-                return True
+    for i in (s.index - 1, s.index + 1):
+        if 0 <= i < len(standings) and _chained(low, s, standings[i]):
+            return True
     noun = low[last] if last < len(low) else "."
-    nouns = {low[t.mention.last] if t.mention.last < len(low) else "." for t in known}
     bare = not noun[0].isalpha()
     if not (noun in nouns or bare or noun in asked.words):
         return False

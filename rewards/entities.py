@@ -15,8 +15,12 @@ from rewards.values import canon
 _SELF = frozenset("i me we us i've i'm i'd i'll we've we're".split())
 _SELF_OWN = frozenset(("my", "our", "mine", "ours"))
 _THIRD = frozenset("he she they he's she's they're him them they've".split())
+_YOU = frozenset(("you", "you've", "you're", "you'd"))
 _AFTER_LINKS = frozenset("where for on is are was were belongs of has have goes lives who's".split())
 _AFTER_BREAKS = frozenset("with near from by to like because after before since when as told said mentioned gave".split())
+
+REACH = 30
+"""How many tokens before a mention an owner may stand; keeps the time linear."""
 
 
 @dataclass(frozen=True)
@@ -48,12 +52,13 @@ def belongs_to_other(text: Text, clause: Clause, mention: Mention, asked: Asked,
     low = text.lower
     verdict: bool | None = None
     subject: bool | None = None
-    for i in range(clause.first, mention.first):
+    start = max(clause.first, mention.first - REACH)
+    for i in range(start, mention.first):
         other = _entity(text, i, asked, clause.first)
         if other is not None:
             verdict = other
             subject = other if subject is None else subject
-    if verdict is None and any(low[i] in _THIRD for i in range(clause.first, mention.first)):
+    if verdict is None and any(low[i] in _THIRD for i in range(start, mention.first)):
         verdict = inherited
     if verdict is None or verdict is False:
         linked, blocked = False, False
@@ -89,16 +94,18 @@ def _entity(text: Text, i: int, asked: Asked, start: int) -> bool | None:
     word = low[i]
     if not word[0].isalpha():
         return None
+    if word not in _YOU and word not in PERSONS and word[-2:] != "'s" and not text.capital(i):
+        return None
     following = low[i + 1] if i + 1 < len(low) else "."
     base = word.removesuffix("'s")
-    if word in ("you", "you've", "you're", "you'd"):
+    if word in _YOU:
         k = i + 1
         while k < len(low) and low[k] in ("have", "had", "also", "previously", "just", "once", "recently", "did", "first", "initially"):
             k += 1
         if k < len(low) and low[k] in SPEECH_VERBS:
             return None
         return not asked.me and bool(asked.persons)
-    if base in PERSONS or canon(base) in PERSONS:
+    if base in PERSONS:
         owner = word.endswith("'s")
         if canon(base) in asked.persons:
             return None if owner and canon(following) in PERSONS else False
