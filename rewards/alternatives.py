@@ -154,7 +154,11 @@ def _extra_item(text: Text, lead: Standing, value: Value) -> str:
     return ""
 
 
-_TIMED = frozenset((Cue.PAST, Cue.CURRENT, Cue.NEG, Cue.UNTIL, Cue.CORRECTION, Cue.FINAL, Cue.LEAVE, Cue.GOTO, Cue.BEFORE, Cue.AFTER))
+_TIMED = frozenset((Cue.PAST, Cue.CURRENT, Cue.NEG, Cue.UNTIL, Cue.CORRECTION, Cue.FINAL, Cue.LEAVE, Cue.GOTO, Cue.BEFORE, Cue.AFTER, Cue.FIRST))
+
+
+_SEPARATORS = frozenset((",", "/", "\n", "|", "&", "and", "or", ";", "•", ".", "(", ")", ":", "then"))
+_ITEM_WORDS = frozenset("the a an your my in at on to of with for by".split())
 
 
 def _bare_list(
@@ -169,8 +173,8 @@ def _bare_list(
     owned = {i for s in leaders for i in range(s.mention.first, s.mention.last)}
     items: list[list[int]] = [[]]
     for i, w in enumerate(low):
-        if i not in owned and w in (",", "/", "\n", "|", "&", "and", "or", ";", "•", ".", "(", ")"):
-            if w in ("(", ")"):
+        if i not in owned and w in _SEPARATORS:
+            if w in "():":
                 return ""
             items.append([])
         elif w[0].isalnum():
@@ -182,11 +186,11 @@ def _bare_list(
     for item in items:
         words = [low[i] for i in item]
         if any(i in owned for i in item):
-            if sum(i not in owned for i in item) > 2:
+            if any(low[i] in STOP and low[i] not in _ITEM_WORDS for i in item if i not in owned):
                 return ""
             continue
         content = [w for w in words if w not in STOP]
-        if len(words) > 4 or not content or len(content) < len(words) - 1:
+        if len(words) > 4 or not content or any(w in STOP and w not in _ITEM_WORDS for w in words):
             return ""
         if all(w in _ADVERBS or w in PLACES or w.endswith("ly") for w in content):
             continue

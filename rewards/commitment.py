@@ -29,6 +29,7 @@ _EXPLAINERS = frozenset("reasoning explanation rationale justification why becau
 _SWAPS = frozenset(
     "swapped swap swapping traded trading exchanged exchanging replaced replace replacing ditched dropped left gave".split()
 )
+_VERBAL = frozenset("was were is are came comes went has have no been got gave preceded predates predated anymore".split())
 _LIGHT = frozenset("the a an your my at in about around just only some roughly their his her".split())
 _GOT = frozenset("you i we got bought switched moved changed joined took became adopted chose to into on with the".split())
 
@@ -182,8 +183,8 @@ class Resolver:
             if target and not self.negates_leaving(cue, clause):
                 self.kill(target, f"negated ({why})")
         elif kind is Cue.LEAVE:
-            if after and after.mention.first - cue[1] <= 5 and word not in self.asked.words:
-                self.mark_past(after, why)
+            if after and after.mention.first - cue[1] <= 8 and word not in self.asked.words:
+                self.leave(cue, clause, after)
         elif kind is Cue.GOTO:
             if after and after.mention.first - cue[1] <= 6:
                 self.mark_now(after, why, _GOTO)
@@ -222,6 +223,19 @@ class Resolver:
                 target.rank += _ONCE_FIRST
                 target.notes.append("first")
 
+    def leave(self, cue: tuple[int, int, Cue], clause: Clause, after: Standing) -> None:
+        """"left M", "swapped M for", "swapped it for M"; "haven't left M" keeps M."""
+        if any(c[2] is Cue.NEG and 0 <= cue[0] - c[1] <= 2 for c in clause.cues):
+            return
+        between = self.low[cue[1] : after.mention.first]
+        for k, w in enumerate(between):
+            if w in ("for", "with", "by", "and", "to") and any(x not in _LIGHT for x in between[:k]):
+                if w in ("for", "with", "by"):
+                    self.mark_now(after, f"{self.quote(cue)} ... {w}", _GOTO)
+                return
+        if len(between) <= 5:
+            self.mark_past(after, self.quote(cue))
+
     def close(self, a: int, b: int) -> bool:
         """Whether only articles and the like stand between two places."""
         return b - a <= 3 and all(not w[0].isalpha() or w in _LIGHT for w in self.low[a:b])
@@ -234,9 +248,10 @@ class Resolver:
         """A time word marks what follows it when it opens the clause or touches it, else what precedes it."""
         if before is None or after is None:
             return before or after
-        opens = cue[0] <= clause.first + 1
         gap_after, gap_before = after.mention.first - cue[1], cue[0] - before.mention.last
-        return after if opens or gap_after < gap_before else before
+        if gap_before <= 1 and self.low[cue[0]] in _VERBAL:
+            return before
+        return after if gap_after <= gap_before else before
 
     def before(self, cue: tuple[int, int, Cue], clause: Clause, before: Standing | None, after: Standing | None) -> None:
         why = self.quote(cue)
@@ -383,6 +398,9 @@ class Resolver:
     def coordinate(self) -> None:
         """"not A or B", "used to be in A and B": what befalls the first befalls the mentions strung to it."""
         for a, b in zip(self.standings, self.standings[1:], strict=False):
+            if "doubtful" in " ".join(a.notes) and not b.dead and self.joined(a, b) in ("or", "and"):
+                b.rank += _GUESS
+                b.notes.append("doubtful")
             if a.dead and not b.dead and not b.now and self.joined(a, b) in ("or", "and"):
                 if a.dead.startswith(("negated", "echo", "only planned")):
                     self.kill(b, a.dead)

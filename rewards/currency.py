@@ -216,27 +216,25 @@ def _verdict(
 
 
 def _about_asked(text: Text, leaders: list[Standing], sentences: list[Sentence], asked: Question) -> Standing | None:
-    """Two values, each said of a different thing: the one whose clause holds the question's own words."""
+    """Several values, each said of something else ("12 on the north field and 9 on the south field"): the one whose
+    clause shares more with the question, when every other clause has a noun of its own."""
     clauses = [c for s in sentences for c in s.clauses]
-    def overlap(s: Standing) -> int:
+    low = text.lower
+    owned = {i for s in leaders for i in range(s.mention.first, s.mention.last)}
+    around: list[set[str]] = []
+    for s in leaders:
         c = clauses[s.clause]
-        words = {canon(text.lower[i]) for i in range(c.first, c.last) if not s.mention.first <= i < s.mention.last}
-        return len(words & asked.canon)
-
-    def own_subject(s: Standing) -> bool:
-        c = clauses[s.clause]
-        low = text.lower
-        return any(
-            low[i] in ("your", "my", "his", "her", "their") and i + 1 < c.last and low[i + 1] not in STOP and canon(low[i + 1]) not in asked.canon
-            for i in range(c.first, c.last - 1)
-        )
-
-    scored = [(overlap(s), own_subject(s), s) for s in leaders]
-    good = [s for o, own, s in scored if o and not own]
-    rest = [s for o, own, s in scored if not (o and not own)]
-    if good and rest and len({s.key for s in good}) == 1 and all(own and not o for o, own, s in scored if s in rest):
-        return good[-1]
-    return None
+        around.append({canon(low[i]) for i in range(c.first, c.last) if i not in owned and low[i][0].isalpha() and low[i] not in STOP})
+    shares = [len(words & asked.canon) for words in around]
+    best = max(shares)
+    picked = [s for s, share in zip(leaders, shares, strict=True) if share == best]
+    if not best or len({s.key for s in picked}) > 1:
+        return None
+    own = set().union(*(words for words, share in zip(around, shares, strict=True) if share == best))
+    for words, share in zip(around, shares, strict=True):
+        if share < best and not words - own - asked.canon:
+            return None
+    return picked[-1]
 
 
 def _competes(

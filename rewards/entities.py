@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -12,6 +13,7 @@ from rewards.text import Text, tokenise
 from rewards.units import MONTHS, WEEKDAYS
 from rewards.values import canon
 
+_NAMES = re.compile(r"\bname of (?:my|our)\b|'s (?:first |last |full )?name\b|\bcalled\b")
 _SELF = frozenset("i me we us i've i'm i'd i'll we've we're".split())
 _SELF_OWN = frozenset(("my", "our", "mine", "ours"))
 _THIRD = frozenset("he she they he's she's they're him them they've".split())
@@ -43,7 +45,7 @@ def asked_about(question: str) -> Asked:
         if i and word[0].isalpha() and text.capital(i) and word not in STOP and word not in MONTHS and word not in WEEKDAYS:
             persons.add(canon(word))
     me = bool(_SELF & set(low)) or not low or (not persons and bool(_SELF_OWN & set(low)))
-    who = bool({"who", "whom", "whose", "who's"} & set(low[:3]))
+    who = bool({"who", "whom", "whose", "who's"} & set(low[:3])) or bool(_NAMES.search(text.raw.lower()))
     return Asked(me, frozenset(persons), who)
 
 
@@ -104,7 +106,7 @@ def _entity(text: Text, i: int, asked: Asked, start: int) -> bool | None:
             k += 1
         if k < len(low) and low[k] in SPEECH_VERBS:
             return None
-        return not asked.me and bool(asked.persons)
+        return not asked.me and not asked.who and bool(asked.persons)
     if base in PERSONS:
         owner = word.endswith("'s")
         if canon(base) in asked.persons:

@@ -194,7 +194,7 @@ class _Parser:
                 ordinal, j = True, j + 1
             elif j + 1 < n and low[j] == "/" and self.text.glued(j) and self.text.glued(j + 1):
                 below = _number(low[j + 1])
-                if below and value < below and not (j + 2 < n and low[j + 2] == "/"):
+                if below and value < below and j + 2 < n and (low[j + 2] in ("of", "cup", "cups") or self.has_unit(j + 2)):
                     value, j = value / below, j + 2
             elif j + 2 < n and low[j + 1] == "/" and self.text.glued(j + 1):
                 top, below = _number(low[j]), _number(low[j + 2])
@@ -225,6 +225,10 @@ class _Parser:
         if j + 2 < n and low[j] == "and" and low[j + 1] in ("a", "one") and low[j + 2] in ("half", "quarter"):
             value, j = value + (0.5 if low[j + 2] == "half" else 0.25), j + 3
         return value, j, ordinal
+
+    def has_unit(self, j: int) -> bool:
+        token = self.low[j]
+        return token in MEASURES or (token in DURATIONS and len(token) > 1) or token in SCALES
 
     def magnitude(self, j: int) -> float | None:
         """The factor that token j multiplies the number before it with."""
