@@ -6,9 +6,12 @@ from rewards.clauses import Sentence
 from rewards.commitment import Standing
 from rewards.lexicon import STOP, Cue
 from rewards.text import Text
+from rewards.units import DURATIONS
 from rewards.values import Question, Value, canon
 
 _OR = frozenset(("or", "/", "oder", "ou"))
+_DOUBT = frozenset(("maybe", "perhaps", "possibly", "probably"))
+_GUESSING = frozenset((",", "maybe", "perhaps", "possibly", "the", "a", "and", "probably", "-", "—", "(", ")"))
 _NOT_ALTERNATIVES = frozenset(
     "so thereabouts something whatever not if at in on i you we it they he she as for to when how maybe else otherwise"
     " what more less fewer that let just possibly perhaps need there this".split()
@@ -77,7 +80,8 @@ def _joined_known(text: Text, s: Standing, standings: list[Standing]) -> str:
             continue
         a, b = (s, other) if s.mention.first < other.mention.first else (other, s)
         between = low[a.mention.last : b.mention.first]
-        if len(between) <= 6 and any(w in _OR for w in between) and not any(w in (".", ";") for w in between):
+        guessing = any(w in _DOUBT for w in between) and all(w in _GUESSING for w in between)
+        if len(between) <= 6 and (guessing or any(w in _OR for w in between)) and not any(w in (".", ";") for w in between):
             return f"{text.quote(a.mention.first, b.mention.last)!r}"
     return ""
 
@@ -87,7 +91,8 @@ def _or_beside(text: Text, s: Standing, standings: list[Standing]) -> str:
     i = s.mention.last
     if i < n and low[i] == ",":
         i += 1
-    if i + 1 < n and low[i] in _OR and low[i + 1] not in _NOT_ALTERNATIVES and low[i + 1] != "rather":
+    per = i + 1 < n and low[i] == "/" and (low[i + 1] in DURATIONS or low[i + 1] in ("person", "night", "pp", "each"))
+    if i + 1 < n and low[i] in _OR and low[i + 1] not in _NOT_ALTERNATIVES and low[i + 1] != "rather" and not per:
         if low[i] != "/" or not low[i + 1][0].isdigit() or s.mention.quantity is not None:
             if not any(t.key == s.key and 0 <= t.mention.first - i <= 4 for t in _neighbours(s, standings)):
                 return text.quote(s.mention.first, min(i + 4, n))

@@ -196,7 +196,7 @@ _PHRASES: dict[Cue, list[str]] = {
         don't have specific | do not have specific | do not have the | have no | has no | haven't any
         no information | no record | no records | no mention | no note | no notes | no data | no details | no memory
         no specific information | no specific mention | no explicit mention | no direct information | no evidence
-        no indication | no relevant information | no clear indication | no reference | no way to know | no way of knowing
+        no one knows | nobody knows | no indication | no relevant information | no clear indication | no reference | no way to know | no way of knowing
         no entry | no trace | nothing about | nothing in | nothing on | nothing regarding | only mentioned | only told | only said | only talked | nothing that says | nothing recorded
         not enough information | not enough detail | not enough details | not enough relevant information | not enough data
         not enough to | isn't enough information | is not enough | isn't enough | insufficient information

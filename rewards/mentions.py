@@ -235,6 +235,8 @@ def _find_bag(reading: Reading, form: Form) -> list[tuple[int, int]]:
 
 def find_all(reading: Reading, gold: Value, stale: tuple[Value, ...], asked: Question) -> list[Mention]:
     """Every mention, in reading order. Where two values share tokens the longer one is meant."""
+    if any(f.quantity and f.quantity.kind == "range" for v in (gold, *stale) for f in v.forms):
+        reading = reading._replace(quantities=_from_to_ranges(reading))
     out = [Mention(s.first, s.last, GOLD, GOLD, s.quantity, s.whole) for s in find(reading, gold, asked)]
     for number, value in enumerate(stale):
         for s in find(reading, value, asked):
@@ -247,6 +249,22 @@ def find_all(reading: Reading, gold: Value, stale: tuple[Value, ...], asked: Que
             if q.first not in taken and not is_label(reading.text, q, asked) and any(comparable(model, q, asked) for model in models):
                 out.append(Mention(q.first, q.last, OTHER, f"other:{q.kind}:{q.value}", q))
         out.sort()
+    return out
+
+
+def _from_to_ranges(reading: Reading) -> list[Quantity]:
+    """Where ranges are asked for, "from 6 to 8 hours" is one."""
+    low, out = reading.text.lower, list[Quantity]()
+    for q in reading.quantities:
+        before = out[-1] if out else None
+        if before and before.last + 1 == q.first and low[before.last] in ("to", "through") and before.kind == "number":
+            if before.first and low[before.first - 1] == "from" and isinstance(q.value, float | int) and q.raw:
+                scale = q.value / q.raw
+                unit = "" if q.kind == "number" else f"{q.kind}:{q.unit}"
+                low_end = float(before.raw) * scale
+                out[-1] = Quantity("range", (low_end, float(q.value)), unit, before.raw, q.word, before.first, q.last)
+                continue
+        out.append(q)
     return out
 
 

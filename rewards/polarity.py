@@ -10,11 +10,12 @@ from rewards.text import BOX_OPEN, Text
 from rewards.values import NO, YES, Question, canon
 
 _NO_FOLLOWERS = frozenset((",", ".", "!", ";", "—", ":", "\n", "-", ")", "(", "?", "you", "it", "they", "she", "he", "i", "not", "longer", "that", "there", "we", "the", "your"))
-_NO_LEADERS = frozenset(("so", "is", ",", ":", ".", "—", "\n", "answer", "(", "then", "therefore", "!", ";", "and", "or", "but", "say", "hence", "thus", BOX_OPEN))
+_NO_LEADERS = frozenset(("a", "hard", "definite", "firm", "clear", "so", "is", ",", ":", ".", "—", "\n", "answer", "(", "then", "therefore", "!", ";", "and", "or", "but", "say", "hence", "thus", BOX_OPEN))
 _ENDED = frozenset(
     "cancelled canceled ended stopped quit sold expired closed gave lost dropped ditched lapsed left finished terminated"
     " discontinued broke retired dissolved abandoned".split()
 )
+_STANDS_FOR = frozenset("one it so them that indeed still".split())
 _AUX = frozenset("do does did is are was were am have has had can could will would".split())
 
 
@@ -110,11 +111,13 @@ def _statement(text: Text, sentences: list[Sentence], asked: Question, finals: l
 def _clause_says(text: Text, clause: Clause, asked: Question) -> tuple[float, bool] | None:
     low = text.lower
     words = {canon(low[i]) for i in range(clause.first, clause.last) if low[i][0].isalnum()}
-    shared = words & asked.canon
+    shared = {w for w in asked.canon if w in words or (len(w) > 4 and any(x.startswith(w[:5]) for x in words))}
     negated = any(c[2] is Cue.NEG for c in clause.cues) or any(
         c[2] is Cue.PAST and low[c[0]] in ("no", "anymore", "not", "used", "formerly", "any") for c in clause.cues
     )
-    ended = any(low[i] in _ENDED and canon(low[i]) not in asked.canon for i in range(clause.first, clause.last))
+    ended = any(
+        low[i] in _ENDED and not any(low[i].startswith(w[:5]) for w in asked.canon) for i in range(clause.first, clause.last)
+    )
     if any(c[2] is Cue.REFUSAL for c in clause.cues):
         return None
     size = max(1, len(asked.canon))
@@ -122,7 +125,8 @@ def _clause_says(text: Text, clause: Clause, asked: Question) -> tuple[float, bo
         return len(shared) / size, not (negated != ended) if ended or negated else True
     tag = [low[i] for i in range(clause.first, min(clause.last, clause.first + 3))]
     if len(tag) >= 2 and tag[0] in ("you", "it", "they", "she", "he", "i", "we") and tag[1].removesuffix("n't") in _AUX | {"ca", "wo"}:
-        if clause.last - clause.first <= 3:
+        short = clause.last - clause.first <= 3
+        if short or (len(tag) == 3 and tag[2] in _STANDS_FOR and clause.last - clause.first <= 5):
             return 0.5, not (negated or tag[1].endswith("n't"))
     if negated and clause.last - clause.first <= 3 and any(w in ("anymore", "longer", "not") for w in tag):
         return 0.4, False

@@ -270,6 +270,9 @@ _QUANTITY_FILLER = frozenset(
 )
 
 
+_ORDER = re.compile(r"\border of\b|\bin (?:what |which )?order\b|\b(?:what|which) order\b|\bsequence\b|\bfirst to last\b")
+
+
 def _list_form(spelling: str, text: Text, asked: Question) -> Form | None:
     """"A and B", "A, B, and C", one item a line. A comma alone does not make two things a list."""
     low = text.lower
@@ -289,7 +292,7 @@ def _list_form(spelling: str, text: Text, asked: Question) -> Form | None:
         if not forms:
             return None
         items.append(forms[0])
-    ordered = bool(asked.words & {"order", "sequence"})
+    ordered = bool(_ORDER.search(asked.text.lower()))
     return Form("list", items=tuple(items), ordered=ordered)
 
 
@@ -302,6 +305,7 @@ def _forms_of_item(piece: str, asked: Question) -> list[Form]:
 
 
 _SUBJECTS = frozenset("you i we it he she they the there you've i've we've it's your my".split())
+_PRONOUNS = frozenset("you i we it he she they you've i've we've".split())
 _FINITE = frozenset(
     "is are was were am have has had do does did will would can could you've i've we've it's he's she's".split()
 )
@@ -317,7 +321,10 @@ def _word_forms(text: Text, asked: Question) -> list[Form]:
         keep.pop(0)
     if not keep:
         return []
-    sentence = len(keep) >= 4 and low[0] in _SUBJECTS and any(w in _FINITE or w[-2:] == "ed" for w in low[1:8])
+    sentence = len(keep) >= 4 and (
+        low[0] in _PRONOUNS
+        or (low[0] in _SUBJECTS and any(w in _FINITE or w[-2:] == "ed" for w in low[1:8]))
+    )
     if sentence or len(keep) > 9:
         option = _chosen_option(keep, asked)
         if option is not None:
@@ -329,6 +336,9 @@ def _word_forms(text: Text, asked: Question) -> list[Form]:
             return [_bag(text, reduced, asked)]
         while len(reduced) > 1 and low[reduced[0][1]].endswith(("ed", "ing")):
             reduced = reduced[1:]
+        place = reduced[0][1]
+        if len(reduced) > 1 and 0 < place <= 2 and low[place - 1] in _SUBJECTS and not text.capital(place):
+            reduced = reduced[1:]  # the verb: "You hid it behind ..."
         first = reduced[0][1]
         chunk = [(w, p) for w, p in keep if first <= p <= reduced[-1][1]]
         wanted = {p for _, p in reduced}
@@ -393,6 +403,8 @@ def _phrase(text: Text, keep: list[tuple[str, int]], asked: Question) -> Form:
             needed[k] = False
         elif not word[0].isalnum() or (low[place] in STOP and low[place] not in NUMBER_WORDS):
             needed[k] = False
+    if len(keep) == 2 and low[keep[0][1]] in ORDINAL_WORDS and words[1] in ("floor", "level", "grade", "row", "story"):
+        needed[1] = False
     coded = [k for k in range(1, len(keep)) if digits[k] and len(words[k - 1]) <= 2 and words[k - 1].isalpha()]
     if coded and text.glued(keep[coded[0]][1]):  # "Ford F-150": the model code says it all
         needed[: coded[0] - 1] = [False] * (coded[0] - 1)
