@@ -29,6 +29,11 @@ _EXPLAINERS = frozenset("reasoning explanation rationale justification why becau
 _SWAPS = frozenset(
     "swapped swap swapping traded trading exchanged exchanging replaced replace replacing ditched dropped left gave".split()
 )
+_WHEN = frozenset(("last", "in", "at", "back", "earlier"))
+_COMPARED = frozenset(("earlier", "older", "old", "prior", "first"))
+_DENIED = frozenset(
+    "right true correct current valid accurate the it yours anymore so up case your what where mine".split()
+)
 _VERBAL = frozenset("was were is are came comes went has have no been got gave preceded predates predated anymore".split())
 _LIGHT = frozenset("the a an your my at in about around just only some roughly their his her".split())
 _GOT = frozenset("you i we got bought switched moved changed joined took became adopted chose to into on with the".split())
@@ -60,11 +65,14 @@ class Mode:
     """The question asks for a value that no longer holds."""
     future: bool
     """The question asks about a plan."""
+    event: bool
+    """The question asks about something that happened: "last month" or "ago" say when, not that it is over."""
 
 
 _PREVIOUS = frozenset("previous previously former formerly initially originally original prior earlier".split())
 _FORMER_PERSON = re.compile(
-    r"\b(?:former|previous|old) (?:\w+ ){0,1}(?:manager|boss|colleague|company|employer|coworker|supervisor|roommate)\b"
+    r"\b(?:former|previous|prior|old|earlier) (?:\w+ ){0,1}(?:manager|boss|colleague|company|employer|coworker|supervisor"
+    r"|roommate|conversations?|chats?|discussions?|sessions?|messages?)\b"
 )
 _NOW_WORDS = frozenset("currently now current still latest nowadays today recent recently presently".split())
 
@@ -79,7 +87,10 @@ def question_mode(asked: Question) -> Mode:
         previous = previous or ("old" in words and bool(words & {"was", "were", "did", "had"}))
         previous = previous or "was my first" in lowered or "change from" in lowered or "switch from" in lowered
     future = bool(words & {"plan", "planning", "planned", "going", "will", "upcoming", "next", "intend", "hoping", "want"})
-    return Mode(previous, future)
+    if "first" in words and ("or" in words or "earliest" in words):
+        previous = True
+    event = bool(words & {"did", "was", "were", "had", "ago"}) and not words & (_NOW_WORDS - {"recent", "latest"})
+    return Mode(previous, future, event)
 
 
 class Resolver:
@@ -169,11 +180,15 @@ class Resolver:
             adjectives = {"old", "original", "former", "first"}.intersection(self.low[cue[0] : cue[1]])
             if adjectives & self.asked.words and not self.mode.previous:
                 return
+            if self.mode.event and (word in _WHEN or self.low[cue[1] - 1] == "ago") or (
+                cue[1] - cue[0] == 1 and word in _COMPARED and word in self.asked.words
+            ):
+                return
             target = self.nearest(cue, clause, before, after)
             if target:
                 self.mark_past(target, why)
         elif kind is Cue.CURRENT:
-            if word == "new" and "new" in self.asked.words:
+            if word in ("new", "later") and word in self.asked.words:
                 return
             target = self.nearest(cue, clause, before, after)
             if target:
@@ -265,7 +280,7 @@ class Resolver:
                 self.mark_past(following, f"{why} {self.words(after)}")
             return
         target = before or after
-        if target is not None:
+        if target is not None and not (self.mode.event and before is not None and not self.mode.previous):
             self.mark_past(target, why)
 
     def next_mention(self, s: Standing) -> Standing | None:
@@ -338,7 +353,8 @@ class Resolver:
             )
             if last is not None and pronoun and clause.sentence - last.sentence <= 1 and cue[2] is not Cue.CURRENT:
                 if cue[2] is Cue.NEG:
-                    if any(c[2] is Cue.HEDGE for c in clause.cues):
+                    rest = self.low[cue[1] : clause.last]
+                    if any(c[2] is Cue.HEDGE for c in clause.cues) or (rest and rest[0] not in _DENIED):
                         continue
                     self.kill(last, f"negated ({self.text.quote(clause.first, clause.last)})")
                     continue

@@ -126,7 +126,8 @@ def _decide(reading: Reading, value: Value, standings: list[Standing], sentences
     live = [s for s in standings if not s.dead]
     nouns = {text.lower[s.mention.last] if s.mention.last < len(text.lower) else "." for s in known}
     kinds = {s.mention.quantity.kind for s in known if s.mention.quantity}
-    live = [s for s in live if s.mention.who != OTHER or _competes(text, s, standings, asked, nouns, kinds)]
+    spoken = {s.sentence for s in live if s.mention.who != OTHER}
+    live = [s for s in live if s.mention.who != OTHER or _competes(text, s, standings, asked, nouns, kinds, spoken)]
     refusals = _refusals(sentences)
     named_stale = any(s.mention.who == STALE for s in known)
     if BOX_OPEN in text.lower and not any(s.rank >= 80 for s in live):
@@ -238,7 +239,13 @@ def _about_asked(text: Text, leaders: list[Standing], sentences: list[Sentence],
 
 
 def _competes(
-    text: Text, s: Standing, standings: list[Standing], asked: Question, nouns: set[str], kinds: set[str]
+    text: Text,
+    s: Standing,
+    standings: list[Standing],
+    asked: Question,
+    nouns: set[str],
+    kinds: set[str],
+    spoken: set[int],
 ) -> bool:
     """Whether another quantity answers the question too, or is only something else that was counted."""
     q = s.mention.quantity
@@ -253,11 +260,25 @@ def _competes(
     for i in (s.index - 1, s.index + 1):
         if 0 <= i < len(standings) and _chained(low, s, standings[i]):
             return True
+    if _in_sum(low, s):
+        return False
+    if s.sentence in spoken and not _corrective(low, s):
+        return False
     noun = low[last] if last < len(low) else "."
     bare = not noun[0].isalpha()
     if not (noun in nouns or bare or noun in asked.words):
         return False
     return bool(s.now or s.final or s.past or (noun in nouns and not bare) or _corrective(low, s))
+
+
+def _in_sum(low: list[str], s: Standing) -> bool:
+    """A term of a calculation ("15 + 12 = 27")."""
+    before = low[s.mention.first - 1] if s.mention.first else ""
+    after = low[s.mention.last] if s.mention.last < len(low) else ""
+    return before in _OPERATORS or after in _OPERATORS or after == "="
+
+
+_OPERATORS = frozenset(("+", "×", "÷", "*", "x"))
 
 
 def _corrective(low: list[str], s: Standing) -> bool:

@@ -90,6 +90,20 @@ def _counts(text: Text, mention: Mention, asked: Asked) -> bool:
     return noun[0].isalpha() and noun not in STOP
 
 
+def _owned(low: list[str], i: int, start: int) -> bool:
+    """Whether the person at token i is introduced as one: "your sister", "Ravi's flatmate", "for guests"."""
+    if i == start or word_opens(low, i):
+        return True
+    return any(low[k] in _OWNERS or low[k].endswith("'s") for k in range(max(start, i - 2), i))
+
+
+def word_opens(low: list[str], i: int) -> bool:
+    return i == 0 or not low[i - 1][0].isalnum()
+
+
+_OWNERS = frozenset("your my his her their our for a an another some".split())
+
+
 def _entity(text: Text, i: int, asked: Asked, start: int) -> bool | None:
     """None when token i names nobody; else whether that is somebody other than the asked person."""
     low = text.lower
@@ -113,8 +127,10 @@ def _entity(text: Text, i: int, asked: Asked, start: int) -> bool | None:
             return None if owner and canon(following) in PERSONS else False
         if asked.who and not asked.persons:
             return None
-        if following == "-":
+        if following == "-" or not _owned(low, i, start):
             return None
+        if i > 2 and low[i - 2] == "and" and low[i - 3] in _YOU:
+            return False  # "you and your friends"
         return True
     if text.capital(i) and word not in STOP and word not in MONTHS and word not in WEEKDAYS:
         if canon(base) in asked.persons:

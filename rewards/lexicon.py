@@ -65,7 +65,7 @@ _PHRASES: dict[Cue, list[str]] = {
         in the past three | in the past several | over the past | no mention of any change | no mention of a change
         does not mention any change | doesn't mention any change | no mention of any update | no indication of any
         no indication that | no mention of any further | no mention of any other | no mention of any new | no new
-        nothing else | no one else | nobody else | not surprising | not surprisingly | cannot be clearer
+        years old | year old | months old | weeks old | days old | nothing else | no one else | nobody else | not surprising | not surprisingly | cannot be clearer
         """),
     Cue.NEG: _lines("""
         not | never | neither | nor | without | rather than | instead of | as opposed to | isn't | aren't | wasn't | weren't
@@ -78,14 +78,14 @@ _PHRASES: dict[Cue, list[str]] = {
         no longer | not anymore | not any more | anymore | any longer | used to | formerly | previously | once had
         once lived | once was | once were | once worked | once used | once owned | once kept | once went | you once
         originally | initially | in the past | back then | back in the day | at one time | at one point
-        in the old days | earlier | outdated | out of date | obsolete | superseded | stale | older | the old | your old
+        in the old days | earlier | outdated | out of date | obsolete | superseded | stale | the old | your old
         my old | his old | her old | their old | old | former | previous | ex | prior | expired | historic | historically
         was replaced | were replaced | been replaced | is replaced | got replaced | came first | was first | were first
         went first | comes first | is gone | are gone | is history | has ended | first note | first message
         first entry | first session | first mention | earliest | early note | first thought | first said | first assumed
         first believed | initially thought | initially said | originally thought | i first | started out | started off
         started with | started at | started as | began with | began as | began at | to begin with | to start with
-        at the start | in the beginning | at the beginning | had been | gave way to | preceded | predates | predated
+        at the start | in the beginning | at the beginning | gave way to | preceded | predates | predated
         until recently | until lately | till recently | up until | before that | before then | before this | prior to that
         before it | beforehand | last known | years ago | months ago | weeks ago | ages ago | a while ago | long ago
         some time ago | last year | last month | last week | last season | last spring | last summer | last autumn
@@ -94,7 +94,8 @@ _PHRASES: dict[Cue, list[str]] = {
         ne vis plus | n'es plus | auparavant | avant | non piu | prima | nao mais | antigamente | niet meer | vroeger
         was made redundant | has since changed | since changed | changed since | no longer valid | no longer true
         no longer current | no longer the case | used to be | is the former | was the former | your ex | was the original
-        the original | original | the first one | was earlier | was before | in your previous | in the previous | it was once
+        older one | older note | older entry | older message | older value | older session | older record | is older
+        was older | the older | an older | the original | original | the first one | was earlier | was before | in your previous | in the previous | it was once
         """),
     Cue.CURRENT: _lines("""
         since | now | currently | presently | nowadays | these days | today | at present | at the moment | right now | as of today
@@ -247,7 +248,7 @@ _PHRASES: dict[Cue, list[str]] = {
     Cue.UNTIL: _lines("until | till | til | up to when | bis | hasta | jusqu'a"),
     Cue.THEN: _lines("then | and then | next | afterward | subsequently | after that | thereafter"),
     Cue.FIRST: _lines("first | firstly | at first"),
-    Cue.WAS: _lines("was | were | had | it'd been | gives | gave | said | says | tried | war | warst | era"),
+    Cue.WAS: _lines("was | were | had | had been | it'd been | gives | gave | said | says | tried | war | warst | era"),
 }
 
 

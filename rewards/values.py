@@ -412,6 +412,11 @@ def _phrase(text: Text, keep: list[tuple[str, int]], asked: Question) -> Form:
         by = words.index("by", 1)
         if capital[by - 1] and all(capital[by + 1 :]) and not capital[by]:
             needed[by:] = [False] * (len(words) - by)
+    for tail in ("at", "in"):  # "The Sugar Bowl at Pier Park": the place is not part of the name
+        if tail in words[2:-1]:
+            at = words.index(tail, 2)
+            if all(capital[:at]) and all(capital[at + 1 :]) and not capital[at]:
+                needed[at:] = [False] * (len(words) - at)
     if not any(needed):  # everything is in the question: an either/or question; its own words decide
         needed = [low[p] not in STOP for _, p in keep]
         if any(digits) or any(w in ORDINAL_WORDS for w in low):
