@@ -81,6 +81,9 @@ def _joined_known(text: Text, s: Standing, standings: list[Standing]) -> str:
         a, b = (s, other) if s.mention.first < other.mention.first else (other, s)
         between = low[a.mention.last : b.mention.first]
         guessing = any(w in _DOUBT for w in between) and all(w in _GUESSING for w in between)
+        opened = low[max(0, a.mention.first - 2) : a.mention.first]
+        if "between" in opened and "and" in between and len(between) <= 4:
+            return f"{text.quote(a.mention.first, b.mention.last)!r}"
         if len(between) <= 6 and (guessing or any(w in _OR for w in between)) and not any(w in (".", ";") for w in between):
             return f"{text.quote(a.mention.first, b.mention.last)!r}"
     return ""

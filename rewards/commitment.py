@@ -35,6 +35,7 @@ _DENIED = frozenset(
     "right true correct current valid accurate the it yours anymore so up case your what where mine".split()
 )
 _VERBAL = frozenset("was were is are came comes went has have no been got gave preceded predates predated anymore".split())
+_BE = frozenset("was were has have had got is been".split())
 _LIGHT = frozenset("the a an your my at in about around just only some roughly their his her".split())
 _GOT = frozenset("you i we got bought switched moved changed joined took became adopted chose to into on with the".split())
 
@@ -161,6 +162,7 @@ class Resolver:
         if not here:
             return
         firsts = [s.mention.first for s in here]
+        self.late: list[tuple[Standing, str]] = []
         for cue in clause.cues:
             at = bisect_left(firsts, cue[0])
             after = here[at] if at < len(here) else None
@@ -172,6 +174,9 @@ class Resolver:
                 continue
             self.apply(cue, clause, before, after)
         self.directions(clause, here)
+        for s, why in self.late:
+            if not s.now:
+                self.mark_past(s, why)
 
     def apply(self, cue: tuple[int, int, Cue], clause: Clause, before: Standing | None, after: Standing | None) -> None:
         kind, why = cue[2], self.quote(cue)
@@ -185,7 +190,9 @@ class Resolver:
             ):
                 return
             target = self.nearest(cue, clause, before, after)
-            if target:
+            if target and word == "last":
+                self.late.append((target, why))  # "switched to M last week" says when, not that it is over
+            elif target:
                 self.mark_past(target, why)
         elif kind is Cue.CURRENT:
             if word in ("new", "later") and word in self.asked.words:
@@ -200,6 +207,9 @@ class Resolver:
         elif kind is Cue.LEAVE:
             if after and after.mention.first - cue[1] <= 8 and word not in self.asked.words:
                 self.leave(cue, clause, after)
+            elif before and after is None and before.mention.last == cue[0] and not self.mode.event:
+                if cue[1] >= clause.last or not self.low[cue[1]].isalpha():  # "M retired"
+                    self.mark_past(before, why)
         elif kind is Cue.GOTO:
             if after and after.mention.first - cue[1] <= 6:
                 self.mark_now(after, why, _GOTO)
@@ -215,16 +225,14 @@ class Resolver:
             if after:
                 self.kill(after, f"echo of the question ({why})")
         elif kind is Cue.WAS:
-            target = after or before
+            target = before if before is not None and cue[0] - before.mention.last <= 1 else after or before
             if target:
                 if self.mode.previous:
                     target.rank += 3.0
                 else:
                     target.rank += _WAS
         elif kind is Cue.UNTIL:
-            target = before or after
-            if target and not (before is None and after is not None and after.mention.first == cue[1]):
-                self.mark_past(target, why)
+            self.until(cue, before, after)
         elif kind is Cue.BEFORE:
             self.before(cue, clause, before, after)
         elif kind is Cue.AFTER:
@@ -238,11 +246,27 @@ class Resolver:
                 target.rank += _ONCE_FIRST
                 target.notes.append("first")
 
+    def until(self, cue: tuple[int, int, Cue], before: Standing | None, after: Standing | None) -> None:
+        """"M until May", "until May it was M", "M, until you moved to N"."""
+        why = self.quote(cue)
+        if before is None and after is not None and after.index:
+            earlier = self.standings[after.index - 1]
+            if earlier.sentence == after.sentence and earlier.key != after.key and not earlier.past:
+                self.mark_past(earlier, why)
+                self.mark_now(after, why, _GOTO)
+                return
+        target = before or after
+        if target and not (before is None and after is not None and after.mention.first == cue[1]):
+            self.mark_past(target, why)
+
     def leave(self, cue: tuple[int, int, Cue], clause: Clause, after: Standing) -> None:
         """"left M", "swapped M for", "swapped it for M"; "haven't left M" keeps M."""
         if any(c[2] is Cue.NEG and 0 <= cue[0] - c[1] <= 2 for c in clause.cues):
             return
         between = self.low[cue[1] : after.mention.first]
+        if between and (between[0] in ("to", "for", "onto") or (between[0] == "by" and self.low[cue[0] - 1] in _BE)):
+            self.mark_now(after, f"{self.quote(cue)} {between[0]}", _GOTO)
+            return
         for k, w in enumerate(between):
             if w in ("for", "with", "by", "and", "to") and any(x not in _LIGHT for x in between[:k]):
                 if w in ("for", "with", "by"):
@@ -257,7 +281,10 @@ class Resolver:
 
     def verges(self, a: int, b: int) -> bool:
         """Like close, and across "getting", "you bought" too: "before getting the M"."""
-        return b - a <= 5 and all(w in _LIGHT or w in _GOT or w.endswith("ing") for w in self.low[a:b])
+        words = self.low[a:b]
+        foreign = [w for w in words if w not in _LIGHT and w not in _GOT and not w.endswith("ing")]
+        named = len(foreign) == 1 and len(words) > 1 and words[-1] in ("to", "at", "in", "with", "on", "of")
+        return b - a <= 5 and (not foreign or named) and not any(w in _BE for w in words)
 
     def nearest(self, cue: tuple[int, int, Cue], clause: Clause, before: Standing | None, after: Standing | None) -> Standing | None:
         """A time word marks what follows it when it opens the clause or touches it, else what precedes it."""
@@ -318,6 +345,15 @@ class Resolver:
             goal = any(w in ("to", "→", "into") for w in low[target.mention.last : target.mention.last + 8])
             if change or goal and target.mention.quantity is not None or (goal and len(here) > 1):
                 self.mark_past(target, "from")
+        for a, b in zip(here, here[1:], strict=False):
+            between = low[a.mention.last : b.mention.first]
+            if a.key == b.key or not between or len(between) > 6:
+                continue
+            bare = [w for w in between if w not in _LIGHT]
+            passive = len(bare) >= 3 and bare[0] in _BE and bare[-1] in ("by", "with") and bare[-2][-2:] in ("ed", "en", "ne", "wn")
+            if bare == ["to"] or passive:
+                self.mark_past(a, " ".join(bare))
+                self.mark_now(b, " ".join(bare), _GOTO)
         for s in here:
             i = s.mention.first - 1
             while i >= clause.first and low[i] in ("the", "a", "an", "your", "my", "about", "just"):
@@ -345,6 +381,9 @@ class Resolver:
                 continue
             if clause.opener == "→" and last is not None and last.clause == number - 1:
                 self.mark_past(last, "→")
+            if clause.opener == "(" and last is not None and last.clause >= number - 1:
+                if self.remark(clause, last):
+                    continue
             cue = next((c for c in clause.cues if c[2] in (Cue.PAST, Cue.CURRENT, Cue.NEG, Cue.UNTIL, Cue.BEFORE, Cue.AFTER, Cue.LEAVE)), None)
             if cue is None:
                 continue
@@ -372,6 +411,21 @@ class Resolver:
                     self.mark_past(target, self.quote(cue))
             elif cue[2] in (Cue.CURRENT, Cue.AFTER):
                 self.mark_now(target, self.quote(cue))
+
+    def remark(self, clause: Clause, last: Standing) -> bool:
+        """"M (old)", "M (until May)", "M (since 2022)"."""
+        words = self.low[clause.first : clause.last]
+        if words == ["old"] or words == ["older"]:
+            self.mark_past(last, "old")
+            return True
+        for cue in clause.cues:
+            if cue[2] in (Cue.PAST, Cue.UNTIL):
+                self.mark_past(last, self.quote(cue))
+                return True
+            if cue[2] is Cue.CURRENT:
+                self.mark_now(last, self.quote(cue))
+                return True
+        return False
 
     def sequence(self) -> None:
         """"A came first, then B": the later one, once the first is marked as such."""
@@ -414,24 +468,25 @@ class Resolver:
     def coordinate(self) -> None:
         """"not A or B", "used to be in A and B": what befalls the first befalls the mentions strung to it."""
         for a, b in zip(self.standings, self.standings[1:], strict=False):
-            if "doubtful" in " ".join(a.notes) and not b.dead and self.joined(a, b) in ("or", "and"):
+            if "doubtful" in " ".join(a.notes) and not b.dead and self.joined(a, b):
                 b.rank += _GUESS
                 b.notes.append("doubtful")
             if a.dead and not b.dead and not b.now and self.joined(a, b) in ("or", "and"):
                 if a.dead.startswith(("negated", "echo", "only planned")):
                     self.kill(b, a.dead)
-                elif a.past and not self.mode.previous:
+                elif a.past and not self.mode.previous and "," not in self.low[a.mention.last : b.mention.first]:
                     self.mark_past(b, "with " + self.words(a))
 
     def people(self) -> None:
         asked = asked_about(self.asked.text)
-        inherited = False
+        inherited = ""
+        inside = {i for s in self.standings if s.mention.whole for i in range(s.mention.first, s.mention.last)}
         for clause in self.clauses:
             if not clause.mentions:
                 continue
             for k in clause.mentions:
                 s = self.standings[k]
-                other, subject = belongs_to_other(self.text, clause, s.mention, asked, inherited)
+                other, subject = belongs_to_other(self.text, clause, s.mention, asked, inherited, inside)
                 if other:
                     self.kill(s, "about someone else")
                 inherited = subject
@@ -469,7 +524,7 @@ class Resolver:
                 for cue in clause.cues:
                     if cue[2] is Cue.FINAL:
                         opens = cue[0] <= clause.first + 1
-                        weak = self.low[cue[0]] in _SO_WORDS
+                        weak = self.low[cue[0]] in _SO_WORDS or self.low[cue[1] - 1] in ("means", "appears", "seems", "like")
                         if (weak and opens) or not weak:
                             strength, start = max(strength, _SO if weak else _FINAL), cue[0]
                             count += 1

@@ -225,7 +225,13 @@ def _about_asked(text: Text, leaders: list[Standing], sentences: list[Sentence],
     around: list[set[str]] = []
     for s in leaders:
         c = clauses[s.clause]
-        around.append({canon(low[i]) for i in range(c.first, c.last) if i not in owned and low[i][0].isalpha() and low[i] not in STOP})
+        around.append(
+            {
+                canon(low[i])
+                for i in range(c.first, c.last)
+                if i not in owned and low[i][0].isalpha() and low[i] not in STOP and low[i] not in _SOURCES
+            }
+        )
     shares = [len(words & asked.canon) for words in around]
     best = max(shares)
     picked = [s for s, share in zip(leaders, shares, strict=True) if share == best]
@@ -236,6 +242,9 @@ def _about_asked(text: Text, leaders: list[Standing], sentences: list[Sentence],
         if share < best and not words - own - asked.canon:
             return None
     return picked[-1]
+
+
+_SOURCES = frozenset("per another other note notes session message entry according says say said earlier".split())
 
 
 def _competes(
@@ -336,14 +345,25 @@ def _without_commitment(
     if _refusals(sentences):
         return _grade("refused", f"says that it does not know: {_quote_refusal(text, sentences)}")
     echoes = [s for s in known if s.dead.startswith(("echo", "inside", "conditional"))]
-    if echoes and len(echoes) == len(known):
+    if echoes and all(s.sentence in {e.sentence for e in echoes} for s in known):
         return _grade("hedged", f"{_said(text, echoes[-1])}: {echoes[-1].dead}", names_stale=named_stale)
     if known:
         return _grade("wrong", f"{_said(text, known[-1])}: {known[-1].dead}")
     hedges = [c for s in sentences for cl in s.clauses for c in cl.cues if c[2] is Cue.HEDGE]
     if hedges and not standings and text.lower[hedges[0][0]] in ("whichever", "whatever", "either", "depends", "depending", "both", "any"):
         return _grade("hedged", f"names no value: {text.quote(hedges[0][0], hedges[0][1])!r}")
+    if not standings and _names_nothing(text):
+        return _grade("hedged", "names no value")
     return _grade("wrong", "does not name the value")
 
+
+def _names_nothing(text: Text) -> bool:
+    """"The answer is whatever is current": words about an answer, none that could be one."""
+    low = text.lower
+    return any(w in _ANY for w in low) and all(w in _ANY or w in STOP or w in _ABOUT or not w[0].isalnum() for w in low)
+
+
+_ANY = frozenset("current latest newest recent correct right last whichever whatever either applicable valid true".split())
+_ABOUT = frozenset("answer value most gave given said told chose is one choice option note notes mentioned".split())
 
 __all__ = ["GRADER_VERSION", "Grade", "Mention", "Verdict", "grade", "mentions_value"]

@@ -18,6 +18,11 @@ _SELF = frozenset("i me we us i've i'm i'd i'll we've we're".split())
 _SELF_OWN = frozenset(("my", "our", "mine", "ours"))
 _THIRD = frozenset("he she they he's she's they're him them they've".split())
 _YOU = frozenset(("you", "you've", "you're", "you'd"))
+_HE, _SHE = frozenset(("he", "he's", "him")), frozenset(("she", "she's", "her"))
+_WOMEN = frozenset(
+    "mother mom mum sister aunt niece grandma grandmother wife girlfriend fiancee daughter stepmom stepsister landlady".split()
+)
+_MEN = frozenset("father dad brother uncle nephew grandpa grandfather husband boyfriend son stepdad stepbrother landlord".split())
 _AFTER_LINKS = frozenset("where for on is are was were belongs of has have goes lives who's".split())
 _AFTER_BREAKS = frozenset("with near from by to like because after before since when as told said mentioned gave".split())
 
@@ -34,6 +39,8 @@ class Asked:
     """Canonical relation nouns and lower-case names in the question."""
     who: bool
     """The answer itself is a person."""
+    named: bool
+    """The question has a proper name."""
 
 
 @lru_cache(maxsize=4096)
@@ -41,27 +48,33 @@ def asked_about(question: str) -> Asked:
     text = tokenise(question)
     low = text.lower
     persons = {canon(w) for w in low if w.removesuffix("'s") in PERSONS or canon(w) in PERSONS}
+    relatives = len(persons)
     for i, word in enumerate(low):
         if i and word[0].isalpha() and text.capital(i) and word not in STOP and word not in MONTHS and word not in WEEKDAYS:
             persons.add(canon(word))
     me = bool(_SELF & set(low)) or not low or (not persons and bool(_SELF_OWN & set(low)))
     who = bool({"who", "whom", "whose", "who's"} & set(low[:3])) or bool(_NAMES.search(text.raw.lower()))
-    return Asked(me, frozenset(persons), who)
+    return Asked(me, frozenset(persons), who, len(persons) > relatives)
 
 
-def belongs_to_other(text: Text, clause: Clause, mention: Mention, asked: Asked, inherited: bool) -> tuple[bool, bool]:
-    """(whether the mention is about someone else, whether the clause's subject is someone else)."""
+def belongs_to_other(text: Text, clause: Clause, mention: Mention, asked: Asked, inherited: str, inside: set[int]) -> tuple[bool, str]:
+    """(whether the mention is about someone else, who the clause is about when that is someone else, else "").
+    ``inherited`` is the latter for the clause before: "she" may stand for it."""
     low = text.lower
     verdict: bool | None = None
-    subject: bool | None = None
+    subject: str | None = None
     start = max(clause.first, mention.first - REACH)
     for i in range(start, mention.first):
+        if i in inside:
+            continue
         other = _entity(text, i, asked, clause.first)
         if other is not None:
             verdict = other
-            subject = other if subject is None else subject
-    if verdict is None and any(low[i] in _THIRD for i in range(start, mention.first)):
-        verdict = inherited
+            subject = (low[i] if other else "") if subject is None else subject
+    if verdict is None:
+        pronoun = next((low[i] for i in range(start, mention.first) if low[i] in _THIRD), "")
+        if pronoun:
+            verdict = inherited != "" and not (pronoun in _HE and inherited in _WOMEN or pronoun in _SHE and inherited in _MEN)
     if verdict is None or verdict is False:
         linked, blocked = False, False
         start = mention.last + 1 if _counts(text, mention, asked) else mention.last
@@ -74,12 +87,12 @@ def belongs_to_other(text: Text, clause: Clause, mention: Mention, asked: Asked,
             if other is None:
                 continue
             if other and linked and not blocked:
-                return True, True
+                return True, low[i]
             if not other:
                 break
     if verdict is None:
-        return False, False
-    return verdict, bool(subject if subject is not None else verdict)
+        return False, ""
+    return verdict, subject if subject is not None else (inherited if verdict else "")
 
 
 def _counts(text: Text, mention: Mention, asked: Asked) -> bool:
@@ -137,10 +150,7 @@ def _entity(text: Text, i: int, asked: Asked, start: int) -> bool | None:
             return None if word.endswith("'s") and (canon(following) in PERSONS) else False
         if asked.who or word == "i":
             return None
-        mid = i > start and low[i - 1] not in ("the", "a", "an", "at", "in", "to", "from", "called", "named")
-        own = word.endswith("'s") and word not in STOP and following in PERSON_VERBS | PERSONS
-        acts = following in PERSON_VERBS
-        if acts or own:
+        own = word.endswith("'s") and (asked.named or following in PERSON_VERBS or following in PERSONS)
+        if own or following in PERSON_VERBS or (asked.named and i and low[i - 1] == "for"):
             return True
-        return None if not mid else None
     return None

@@ -75,7 +75,7 @@ _PHRASES: dict[Cue, list[str]] = {
         ruled out | rule out | nothing to do with | unlike
         """),
     Cue.PAST: _lines("""
-        no longer | not anymore | not any more | anymore | any longer | used to | formerly | previously | once had
+        back in | are over | no longer | not anymore | not any more | anymore | any longer | used to | formerly | previously | once had
         once lived | once was | once were | once worked | once used | once owned | once kept | once went | you once
         originally | initially | in the past | back then | back in the day | at one time | at one point
         in the old days | earlier | outdated | out of date | obsolete | superseded | stale | the old | your old
@@ -103,7 +103,7 @@ _PHRASES: dict[Cue, list[str]] = {
         current | present | updated | update | up to date value | settled on | settled for | settled in | settled into
         ended up | ends up | since then | ever since | later | finally | eventually | last note | last message
         last entry | last mention | latest note | new | your new | replacing | replaces | supersedes | superseding
-        at last | still | remains | instead | is yours | as of | up to date with | jetzt | nun | inzwischen
+        at last | still | remains | instead | is yours | as of | up to date with | from then on | from that point | from that point on | onwards | ever after | from now on | jetzt | nun | inzwischen
         mittlerweile | heute | aktuell | derzeit | sondern | ahora | actualmente | hoy | sino | ya | maintenant
         actuellement | desormais | aujourd'hui | mais | adesso | ora | attualmente | oggi | agora | atualmente | hoje | nu
         tegenwoordig | momenteel | in the end | the update | after which | going forward | active | in force | in effect
@@ -116,6 +116,8 @@ _PHRASES: dict[Cue, list[str]] = {
         traded | traded in | trading | exchanged | exchanging | replaced | replacing the | replace | retired | stopped
         stopped using | stopped going to | stopped buying | stopped drinking | stopped eating | stopped taking | sold
         selling | sold off | cancelled | canceled | resigned from | parted with | parted ways with | said goodbye to
+        fell out of love with | unsubscribed from | lost interest in | succeeded | supplanted | displaced | dethroned
+        ousted | overtook | took over from | took the place of | said farewell to | walked away from | ended things with
         tired of | got tired of | sick of | outgrew | outgrown | departed | withdrew from | phased out | discontinued
         up from | down from | increase from | decrease from | away from | switched away from | no more | stepped down from
         grew out of | grown out of | let go of | put aside | set aside | turned away from | fed up with | done with
@@ -169,7 +171,7 @@ _PHRASES: dict[Cue, list[str]] = {
         correct answer is | final answer | the final answer | i conclude | we can conclude | i can conclude
         i will conclude | i would conclude | i'd conclude | we conclude | taking everything together | taken together
         putting it together | putting this together | i'll go with | i will go with | i would go with | i'd go with
-        going with | my final | bottom line | conclusion | ultimately | which means | meaning | that means | this means
+        going with | my final | bottom line | conclusion | ultimately | which means | it appears | it seems | it looks like | meaning | that means | this means
         it follows | also gilt | por lo tanto | donc | quindi | portanto | dus | by process of elimination | my best answer
         i'd say | i would say | taking all of | taking all | taking everything | after going over | having gone through
         """),
@@ -183,7 +185,7 @@ _PHRASES: dict[Cue, list[str]] = {
         ignore that | forget that | never mind | nevermind | no wait | ah no | oh no | nope | let me fix that | edit
         looking again | reading again | checking again | double-checking | upon review | come to think of it
         i take that back | take that back | that was a slip | slip of the tongue | i should say | that should be
-        should read | or better | better said | let me check again | let me recheck | i got that wrong | i had that wrong
+        should read | or better | better said | or no | let me check again | let me recheck | i got that wrong | i had that wrong
         """),
     Cue.REFUSAL: _lines("""
         don't know | do not know | doesn't know | does not know | dont know | didn't know | not know | no idea | no clue
@@ -197,7 +199,10 @@ _PHRASES: dict[Cue, list[str]] = {
         don't have specific | do not have specific | do not have the | have no | has no | haven't any
         no information | no record | no records | no mention | no note | no notes | no data | no details | no memory
         no specific information | no specific mention | no explicit mention | no direct information | no evidence
-        no one knows | nobody knows | no indication | no relevant information | no clear indication | no reference | no way to know | no way of knowing
+        don't cover | doesn't cover | do not cover | does not cover | have to remind me | need to remind me
+        only be guessing | just be guessing | would be guessing | be a guess | drawing a blank | draw a blank | none of my
+        none of your notes | none of the notes | not something i | isn't something i | nothing for | nothing that
+        not something you | no one knows | nobody knows | no indication | no relevant information | no clear indication | no reference | no way to know | no way of knowing
         no entry | no trace | nothing about | nothing in | nothing on | nothing regarding | only mentioned | only told | only said | only talked | nothing that says | nothing recorded
         not enough information | not enough detail | not enough details | not enough relevant information | not enough data
         not enough to | isn't enough information | is not enough | isn't enough | insufficient information
@@ -269,7 +274,7 @@ CUES = _index()
 """First word -> [(the other words, cue)], longest first; built once from the lists above (about 1 ms)."""
 
 CHANGE_VERBS = frozenset(
-    "moved went switched changed grew rose increased dropped shrank fell upgraded transferred relocated jumped climbed"
+    "jump jumped leap leapt move switch transition moved went switched changed grew rose increased dropped shrank fell upgraded transferred relocated jumped climbed"
     " downgraded shifted swapped converted gone risen grown fallen shrunk decreased moving switching changing moves"
     " switches changes raised lowered reduced bumped reassigned promoted demoted passed cut migrated turned"
     " extended shortened expanded rescheduled postponed came return returned wechselt umgezogen gezogen".split()

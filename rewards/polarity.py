@@ -15,6 +15,10 @@ _ENDED = frozenset(
     "cancelled canceled ended stopped quit sold expired closed gave lost dropped ditched lapsed left finished terminated"
     " discontinued broke retired dissolved abandoned".split()
 )
+_OPPOSITES = {
+    "closed": "open", "open": "closed", "single": "married", "divorced": "married", "dead": "alive", "off": "on",
+    "empty": "full", "unemployed": "employed", "vacant": "occupied", "finished": "ongoing", "broken": "working",
+}  # fmt: skip
 _STANDS_FOR = frozenset("one it so them that indeed still".split())
 _AUX = frozenset("do does did is are was were am have has had can could will would".split())
 
@@ -31,7 +35,7 @@ def _particle(text: Text, i: int) -> bool | None:
     """Whether token i is a yes or a no said as such ("no longer", "no car" are not)."""
     low = text.lower
     word = low[i]
-    if word in YES or (word in ("correct", "indeed", "absolutely", "definitely", "certainly") and i == 0):
+    if word in YES or (word in ("correct", "indeed", "absolutely", "definitely", "certainly", "sure") and i == 0):
         return True
     if word not in NO:
         return None
@@ -81,7 +85,7 @@ def _settle(text: Text, found: list[tuple[int, bool]], finals: list[int], senten
         after = [(i, said) for i, said in found if i > place]
         if after and all(said == after[0][1] for _, said in after):
             return Polarity(after[0][1], False, f"concludes {low[after[0][0]]!r}")
-    corrections = [cue[0] for s in sentences for c in s.clauses for cue in c.cues if cue[2] is Cue.CORRECTION]
+    corrections = [cue[0] for s in sentences for c in s.clauses for cue in c.cues if cue[2] is Cue.CORRECTION and low[cue[0]] != "or"]
     for place in reversed(corrections):
         after = [(i, said) for i, said in found if i > place]
         if after and any(i < place for i, _ in found) and all(said == after[0][1] for _, said in after):
@@ -120,13 +124,18 @@ def _clause_says(text: Text, clause: Clause, asked: Question) -> tuple[float, bo
     )
     if any(c[2] is Cue.REFUSAL for c in clause.cues):
         return None
+    if any(low[i] in ("it", "them", "that") for i in range(clause.first + 1, clause.last)) and shared:
+        shared = shared | {"it"}
+    if any(_OPPOSITES.get(w) in asked.words for w in words) and len(words) <= 6:
+        return 0.6, negated
     size = max(1, len(asked.canon))
     if shared and len(shared) >= min(2, size):
         return len(shared) / size, not (negated != ended) if ended or negated else True
-    tag = [low[i] for i in range(clause.first, min(clause.last, clause.first + 3))]
+    start = clause.first + (low[clause.first] in ("but", "and", "so", "though", "although", "because"))
+    tag = [low[i] for i in range(start, min(clause.last, start + 3))]
     if len(tag) >= 2 and tag[0] in ("you", "it", "they", "she", "he", "i", "we") and tag[1].removesuffix("n't") in _AUX | {"ca", "wo"}:
-        short = clause.last - clause.first <= 3
-        if short or (len(tag) == 3 and tag[2] in _STANDS_FOR and clause.last - clause.first <= 5):
+        short = clause.last - start <= 3
+        if short or (len(tag) == 3 and tag[2] in _STANDS_FOR and clause.last - start <= 5):
             return 0.5, not (negated or tag[1].endswith("n't"))
     if negated and clause.last - clause.first <= 3 and any(w in ("anymore", "longer", "not") for w in tag):
         return 0.4, False

@@ -119,6 +119,9 @@ def _words_to_number(low: list[str], i: int, n: int) -> tuple[float, int, bool] 
     return (total + current, j, ordinal) if seen else None
 
 
+_AFTER_ONCE = frozenset("a an per every each in this last so weekly daily monthly yearly and or before already".split())
+
+
 class _Parser:
     """One pass over the tokens. Methods take a position and return a Quantity, or None and the caller moves on."""
 
@@ -289,6 +292,10 @@ class _Parser:
         if token in ("a", "an", "half", "quarter", "three") and (span := self.indefinite(i)):
             return self.extend_duration(span, first)
         if token == "once":
+            after = low[i + 1] if i + 1 < n else "."
+            counted = not after[0].isalpha() or after in _AFTER_ONCE or (i > 0 and low[i - 1] in ("only", "just", "exactly"))
+            if not counted:
+                return None  # "you once had"
             return self.times(1.0, i + 1, first, "once")
         if token == "twice":
             return self.times(2.0, i + 1, first, "twice")
