@@ -6,12 +6,12 @@ from rewards.clauses import Sentence
 from rewards.commitment import Standing
 from rewards.lexicon import STOP, Cue
 from rewards.text import Text
-from rewards.units import DURATIONS
+from rewards.units import DURATIONS, MONTHS, WEEKDAYS
 from rewards.values import Question, Value, canon
 
 _OR = frozenset(("or", "/", "oder", "ou"))
 _DOUBT = frozenset(("maybe", "perhaps", "possibly", "probably"))
-_GUESSING = frozenset((",", "maybe", "perhaps", "possibly", "the", "a", "and", "probably", "-", "—", "(", ")"))
+_GUESSING = frozenset((",", "maybe", "perhaps", "possibly", "the", "a", "and", "but", "probably", "-", "—", "(", ")"))
 _NOT_ALTERNATIVES = frozenset(
     "so thereabouts something whatever not if at in on i you we it they he she as for to when how maybe else otherwise"
     " what more less fewer that let just possibly perhaps need there this".split()
@@ -204,7 +204,10 @@ def _bare_list(
             continue
         if all(canon(w) in asked.canon for w in content):
             continue
-        if all(w[0].isdigit() for w in content) and leaders[0].mention.quantity is None:
+        model = leaders[0].mention.quantity
+        if all(w[0].isdigit() for w in content) and model is None:
+            continue
+        if all(w in WEEKDAYS or w in MONTHS for w in content) and (model is None or model.kind in ("date", "clock", "colon")):
             continue
         foreign += 1
     if not foreign:

@@ -35,6 +35,7 @@ _DENIED = frozenset(
     "right true correct current valid accurate the it yours anymore so up case your what where mine".split()
 )
 _VERBAL = frozenset("was were is are came comes went has have no been got gave preceded predates predated anymore".split())
+_LANDMARK = frozenset("outside near suburb suburbs edge outskirts north south east west".split())
 _BE = frozenset("was were has have had got is been".split())
 _LIGHT = frozenset("the a an your my at in about around just only some roughly their his her".split())
 _GOT = frozenset("you i we got bought switched moved changed joined took became adopted chose to into on with the".split())
@@ -118,6 +119,7 @@ class Resolver:
         self.people()
         for sentence in self.sentences:
             self.sentence_wide(sentence)
+        self.echoed_options()
         self.conclusions()
         self.boxes()
         self.headline()
@@ -213,6 +215,8 @@ class Resolver:
         elif kind is Cue.GOTO:
             if after and after.mention.first - cue[1] <= 6:
                 self.mark_now(after, why, _GOTO)
+            elif before and after is None and word in ("took", "takes"):  # "M took over"
+                self.mark_now(before, why, _GOTO)
         elif kind is Cue.HEDGE:
             target = after or before
             if target:
@@ -283,7 +287,7 @@ class Resolver:
         """Like close, and across "getting", "you bought" too: "before getting the M"."""
         words = self.low[a:b]
         foreign = [w for w in words if w not in _LIGHT and w not in _GOT and not w.endswith("ing")]
-        named = len(foreign) == 1 and len(words) > 1 and words[-1] in ("to", "at", "in", "with", "on", "of")
+        named = len(foreign) == 1 and any(w in ("to", "at", "in", "with", "on", "of") for w in words)
         return b - a <= 5 and (not foreign or named) and not any(w in _BE for w in words)
 
     def nearest(self, cue: tuple[int, int, Cue], clause: Clause, before: Standing | None, after: Standing | None) -> Standing | None:
@@ -359,6 +363,10 @@ class Resolver:
             while i >= clause.first and low[i] in ("the", "a", "an", "your", "my", "about", "just"):
                 i -= 1
             if i < clause.first:
+                continue
+            if s is not here[0] and (low[i] in _LANDMARK or (low[i] == "of" and low[i - 1] in _LANDMARK)):
+                if here[0].key != s.key and not here[0].dead:
+                    self.kill(s, f"only a landmark ({low[i]})")
                 continue
             if low[i] in ("to", "into") and (change or origin) and not s.past:
                 self.mark_now(s, "to", _GOTO)
@@ -504,6 +512,17 @@ class Resolver:
                 for s in members:
                     if s.clause >= self.standings[clause.mentions[0]].clause:
                         self.kill(s, "conditional")
+
+    def echoed_options(self) -> None:
+        """An either/or question said over at the start ("A or B: it is A") offers nothing."""
+        if "or" not in self.asked.words or len(self.standings) < 3:
+            return
+        a, b = self.standings[0], self.standings[1]
+        opening = self.low[: a.mention.first] + self.low[b.mention.last : self.clauses[b.clause].last]
+        if a.key != b.key and self.joined(a, b) == "or" and all(w in _LIGHT or w in _STRING for w in opening):
+            if any(not s.dead for s in self.standings[2:]):
+                self.kill(a, "echo of the question")
+                self.kill(b, "echo of the question")
 
     # -- the shape of the whole answer -------------------------------------------------------------------------------
 

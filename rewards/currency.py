@@ -140,7 +140,7 @@ def _decide(reading: Reading, value: Value, standings: list[Standing], sentences
     if live and refusals and _refusal_prevails(text, live, refusals, sentences):
         return _grade("refused", f"says that it does not know: {_quote_refusal(text, sentences)}")
     if not live:
-        return _without_commitment(text, standings, known, sentences, named_stale)
+        return _without_commitment(text, standings, known, sentences, named_stale, asked)
     top = max(s.rank for s in live)
     leaders = [s for s in live if s.rank > top - 3.0]
     finals = [s for s in leaders if s.final]
@@ -339,10 +339,15 @@ def _answers(text: Text, s: Standing) -> bool:
 
 
 def _without_commitment(
-    text: Text, standings: list[Standing], known: list[Standing], sentences: list[Sentence], named_stale: bool
+    text: Text,
+    standings: list[Standing],
+    known: list[Standing],
+    sentences: list[Sentence],
+    named_stale: bool,
+    asked: Question,
 ) -> Grade:
     """No mention stands: refused, hedged by echo or condition, or wrong."""
-    if _refusals(sentences):
+    if _refusals(sentences) and not _names_other_after(text, sentences, standings):
         return _grade("refused", f"says that it does not know: {_quote_refusal(text, sentences)}")
     echoes = [s for s in known if s.dead.startswith(("echo", "inside", "conditional"))]
     if echoes and all(s.sentence in {e.sentence for e in echoes} for s in known):
@@ -352,15 +357,24 @@ def _without_commitment(
     hedges = [c for s in sentences for cl in s.clauses for c in cl.cues if c[2] is Cue.HEDGE]
     if hedges and not standings and text.lower[hedges[0][0]] in ("whichever", "whatever", "either", "depends", "depending", "both", "any"):
         return _grade("hedged", f"names no value: {text.quote(hedges[0][0], hedges[0][1])!r}")
-    if not standings and _names_nothing(text):
+    if not standings and _names_nothing(text, asked):
         return _grade("hedged", "names no value")
     return _grade("wrong", "does not name the value")
 
 
-def _names_nothing(text: Text) -> bool:
+def _names_other_after(text: Text, sentences: list[Sentence], standings: list[Standing]) -> bool:
+    """"I'm not sure about X. It's Dr. Hale, though.": a name of no known value, given as an answer in a later sentence."""
+    if standings or len(sentences) != 2 or any(c[2] is Cue.REFUSAL for cl in sentences[1].clauses for c in cl.cues):
+        return False
+    first, last = sentences[1].first, sentences[1].last
+    opens = text.lower[first] in ("it's", "it", "that's") and not sentences[1].is_question
+    return opens and any(text.capital(i) and text.lower[i] not in STOP for i in range(first + 1, last))
+
+
+def _names_nothing(text: Text, asked: Question) -> bool:
     """"The answer is whatever is current": words about an answer, none that could be one."""
     low = text.lower
-    return any(w in _ANY for w in low) and all(w in _ANY or w in STOP or w in _ABOUT or not w[0].isalnum() for w in low)
+    return any(w in _ANY for w in low) and all(w in _ANY or w in STOP or w in _ABOUT or canon(w) in asked.canon or not w[0].isalnum() for w in low)
 
 
 _ANY = frozenset("current latest newest recent correct right last whichever whatever either applicable valid true".split())

@@ -75,7 +75,7 @@ _PHRASES: dict[Cue, list[str]] = {
         ruled out | rule out | nothing to do with | unlike
         """),
     Cue.PAST: _lines("""
-        back in | are over | no longer | not anymore | not any more | anymore | any longer | used to | formerly | previously | once had
+        is out | are out | stepped down | stepped aside | back in | are over | no longer | not anymore | not any more | anymore | any longer | used to | formerly | previously | once had
         once lived | once was | once were | once worked | once used | once owned | once kept | once went | you once
         originally | initially | in the past | back then | back in the day | at one time | at one point
         in the old days | earlier | outdated | out of date | obsolete | superseded | stale | the old | your old
@@ -135,13 +135,13 @@ _PHRASES: dict[Cue, list[str]] = {
         become | has become | turned into | joined | promoted to | rescheduled to | postponed to | pushed to | pushed back to
         moved it to | changed it to | switched it to | brought to | expanded to | extended to | renamed to | renamed
         updated to | corrected to | revised to | moving to | switching to | changing to | went with | gone with | went for
-        picked up | opted for | chose | superseded by | followed by | succeeded by | gave way to | and went to | set to
-        in favor of | in favour of | took over | got instead | have instead | came | moved down to
+        picked up | opted for | chose | superseded by | followed by | succeeded by | gave way to | handed over to | handed it to | made way for | passed to | passed on to | passed it to | and went to | set to
+        in favor of | in favour of | took over | takes over | got instead | have instead | came | moved down to
         """),
     Cue.HEDGE: _lines("""
-        maybe | perhaps | possibly | might | could | could be | might be | may be | either | unsure | uncertain
-        not certain | not entirely sure | not completely sure | depending | depends | it's a toss-up | one of | one or the
-        other | potentially | conceivably | unclear which | not clear which | i guess | guess | vielleicht | oder | quizas
+        maybe | perhaps | possibly | might | may | could | could be | might be | may be | either | unsure | uncertain
+        not certain | not entirely sure | not completely sure | depending | depends | it's a toss-up | one of | one or the other
+        potentially | conceivably | unclear which | not clear which | i guess | guess | vielleicht | oder | quizas
         tal vez | peut-etre | forse | talvez | misschien | not sure which | don't know which | can't tell which
         can't say which | cannot tell which | can't decide | hard to say | both | any of | whichever | whatever
         """),
@@ -303,6 +303,6 @@ STOP = frozenset(
     " for from by with about as and or but if so than then there here what which who whom whose when where why how not"
     " no yes just only also too very really quite still now currently right again ever already both all any some"
     " i'm i've i'd i'll you're you've you'd you'll he's she's it's we're we've they're they've that's there's what's"
-    " who's where's here's let's don't doesn't didn't isn't aren't wasn't weren't have haven't hasn't one ones up out off".split()
+    " who's because where's here's let's don't doesn't didn't isn't aren't wasn't weren't have haven't hasn't one ones up out off".split()
 )
 """Function words: never the content of a value, never a neighbour that makes a value part of a longer name."""

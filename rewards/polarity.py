@@ -15,11 +15,12 @@ _ENDED = frozenset(
     "cancelled canceled ended stopped quit sold expired closed gave lost dropped ditched lapsed left finished terminated"
     " discontinued broke retired dissolved abandoned".split()
 )
+_SUBJECTS = frozenset("you it they she he i we".split())
 _OPPOSITES = {
     "closed": "open", "open": "closed", "single": "married", "divorced": "married", "dead": "alive", "off": "on",
     "empty": "full", "unemployed": "employed", "vacant": "occupied", "finished": "ongoing", "broken": "working",
 }  # fmt: skip
-_STANDS_FOR = frozenset("one it so them that indeed still".split())
+_STANDS_FOR = frozenset("one it so them that indeed still allowed able welcome".split())
 _AUX = frozenset("do does did is are was were am have has had can could will would".split())
 
 
@@ -31,7 +32,7 @@ class Polarity(NamedTuple):
     why: str
 
 
-def _particle(text: Text, i: int) -> bool | None:
+def _particle(text: Text, i: int, asked: Question) -> bool | None:
     """Whether token i is a yes or a no said as such ("no longer", "no car" are not)."""
     low = text.lower
     word = low[i]
@@ -43,6 +44,8 @@ def _particle(text: Text, i: int) -> bool | None:
         return False
     before = low[i - 1] if i else "."
     after = low[i + 1] if i + 1 < len(low) else "."
+    if canon(after) in asked.canon and not (i and low[i - 1] == "have"):
+        return False
     if after == "longer" or after in ("doubt", "question"):
         return None
     if before in _NO_LEADERS or before in _AUX:
@@ -56,7 +59,7 @@ def polarity(text: Text, sentences: list[Sentence], asked: Question) -> Polarity
     found: list[tuple[int, bool]] = []
     for i, word in enumerate(low):
         if word in YES or word in NO or i == 0:
-            said = _particle(text, i)
+            said = _particle(text, i, asked)
             if said is not None:
                 found.append((i, said))
     asked_back = {i for s in sentences if s.is_question for i in range(s.first, s.last)}
@@ -126,6 +129,11 @@ def _clause_says(text: Text, clause: Clause, asked: Question) -> tuple[float, bo
         return None
     if any(low[i] in ("it", "them", "that") for i in range(clause.first + 1, clause.last)) and shared:
         shared = shared | {"it"}
+    if shared and low[clause.first] in _SUBJECTS or (clause.last - clause.first > 1 and low[clause.first + 1] in _SUBJECTS):
+        shared = shared | {"subject"}
+    end = [low[i] for i in range(max(clause.first, clause.last - 2), clause.last)]
+    if len(end) == 2 and end[0] in _SUBJECTS and end[1].removesuffix("n't") in _AUX:
+        return 0.5, not end[1].endswith("n't")
     if any(_OPPOSITES.get(w) in asked.words for w in words) and len(words) <= 6:
         return 0.6, negated
     size = max(1, len(asked.canon))
@@ -138,7 +146,7 @@ def _clause_says(text: Text, clause: Clause, asked: Question) -> tuple[float, bo
         if short or (len(tag) == 3 and tag[2] in _STANDS_FOR and clause.last - start <= 5):
             return 0.5, not (negated or tag[1].endswith("n't"))
     if negated and clause.last - clause.first <= 3 and any(w in ("anymore", "longer", "not") for w in tag):
-        return 0.4, False
+        return 2.0, False
     if ended and shared:
         return 0.3, False
     return None

@@ -797,6 +797,9 @@ def same(gold: Quantity, seen: Quantity, asked: frozenset[str] = frozenset()) ->
         if a == "number" and seen.word == "dozen" and gold.word != "dozen" and "dozen" in asked:
             return _close(float(gold.raw), seen.raw)
         return _same_kind(gold, seen)
+    if {a, b} == {"money", "measure"}:  # "2400 pounds"
+        cash, heavy = (gold, seen) if a == "money" else (seen, gold)
+        return cash.unit in ("GBP", "") and heavy.word in ("pound", "pounds") and _close(cash.raw, heavy.raw)
     if a == "number" or b == "number":
         plain, other = (gold, seen) if a == "number" else (seen, gold)
         return _number_matches(plain, other, asked, plain_is_gold=a == "number")

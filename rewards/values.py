@@ -173,6 +173,8 @@ def _may_stand_alone(inner: str, main: str) -> bool:
     if any(w in STOP or w in ("from", "on") for w in text.lower[:1]):
         return False
     inner_q, main_q = parse(text), parse(tokenise(main))
+    if len(text.lower) == 2 and text.lower[0].isalpha() and text.lower[1].isdigit() and main_q:
+        return True
     if not inner_q:
         return False
     return bool(main_q) and inner_q[0].raw == main_q[0].raw or any(
@@ -265,7 +267,7 @@ def _pure_quantity(text: Text, asked: Question) -> Quantity | None:
 
 
 _QUANTITY_FILLER = frozenset(
-    "about around approximately roughly nearly almost over under exactly close total number ago old each way times time"
+    "every each about around approximately roughly nearly almost over under exactly close total number ago old each way times time"
     " so far altogether together least most more than per ounces completed currently total daily weekly now".split()
 )
 
