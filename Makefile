@@ -1,0 +1,58 @@
+# Two commands do everything on a machine with Python 3.11-3.13 and make: `make train` and `make test`.
+SHELL := bash
+.DEFAULT_GOAL := help
+
+# Real conversations lie here when they are at hand; otherwise they are downloaded, or skipped with one line.
+ifneq ($(wildcard ../shared/data),)
+export LONGMEMEVAL_DIR ?= $(abspath ../shared/data)
+endif
+
+PY := .venv/bin/python
+RUN ?= runs/quick
+MODEL ?= smollm2-135m
+PLAIN := --wording plain --budget 200 --max-tokens 48
+EVAL := $(PY) -m eval supersede --model $(MODEL) $(PLAIN)
+QUICK := $(EVAL) --data validation --preset quick --n 60
+REAL := $(EVAL) --data oracle --n 12 --fitting
+
+.PHONY: help setup train test proof lint clean
+
+help:
+	@echo "make train   set up, then train and evaluate the small model on this machine (under 30 minutes on 2 cores)"
+	@echo "make test    set up both verifiers versions, then lint, type-check and test (under 10 minutes)"
+	@echo "make setup   the virtual environment in .venv only"
+	@echo "make clean   remove the environments (runs/ stays)"
+
+setup:
+	@.ci/setup main
+
+# One run on this machine, every step resumable: train, evaluate base, warm start and trained adapter, compare, draw.
+train: setup
+	.venv/bin/prime-rl train --env supersede --engine local --output_dir $(RUN)
+	$(QUICK) --condition both --out $(RUN)/eval/base
+	$(QUICK) --adapter $(RUN)/warm --out $(RUN)/eval/warm
+	$(QUICK) --adapter $(RUN)/adapter --out $(RUN)/eval/trained
+	@$(REAL) --out $(RUN)/real/base && $(REAL) --adapter $(RUN)/adapter --out $(RUN)/real/trained \
+		|| { test $$? = 2 && echo "real conversations: skipped, see the line above"; }
+	@echo; echo "== $(RUN): 60 generated validation episodes (small model; values and phrasings not trained on)"
+	@$(PY) -m eval table $(RUN)/eval/base/full $(RUN)/eval/base/bounded $(RUN)/eval/warm/bounded \
+		$(RUN)/eval/trained/bounded --metrics $(RUN)/metrics.jsonl --plot $(RUN)/summary.png
+	@test ! -d $(RUN)/real/trained || { echo; echo "== $(RUN): real conversations (LongMemEval oracle)"; \
+		$(PY) -m eval table $(RUN)/real/base/bounded $(RUN)/real/trained/bounded; }
+	@echo; $(PY) -m eval compare $(RUN)/eval/base/bounded $(RUN)/eval/trained/bounded
+	@echo; $(PY) -m eval compare $(RUN)/eval/warm/bounded $(RUN)/eval/trained/bounded
+	@echo; echo "adapter: $(RUN)/adapter   rows: $(RUN)/eval/*/*/rows.jsonl   plot: $(RUN)/summary.png"
+
+lint: setup
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
+	.venv/bin/ty check
+
+test: lint
+	@.ci/setup v040
+	$(PY) -m pytest -p no:cacheprovider
+	.venv-v040/bin/python -m pytest -p no:cacheprovider tests/test_protocol.py tests/test_longmemeval.py \
+		tests/test_no_refeed.py tests/test_adapters.py
+
+clean:
+	rm -rf .venv .venv-v040 build dist *.egg-info

@@ -1,0 +1,41 @@
+"""Held-out evaluation: `python -m eval COMMAND ...`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from importlib import import_module
+
+from supersede_env.errors import UserError, refuse_unknown
+
+COMMANDS = {
+    "supersede": ("eval.heldout", "evaluate a model or endpoint on Supersede episodes"),
+    "compare": ("eval.compare", "paired comparison of two runs"),
+    "table": ("eval.table", "finished runs side by side, with a plot"),
+}
+
+USAGE = """usage: python -m eval COMMAND [options]
+
+commands:
+{commands}
+
+`python -m eval COMMAND --help` shows the options and an example."""
+
+
+def main(args: list[str]) -> int:
+    """Exit status: 0 done, 2 refused (one clear line), 3 INVALID (too many unscored rows), 130 interrupted."""
+    usage = USAGE.format(commands="\n".join(f"  {name:<14} {text}" for name, (_, text) in COMMANDS.items()))
+    if not args or args[0] in ("-h", "--help"):
+        print(usage)
+        return 0 if args else 2
+    try:
+        refuse_unknown(args[:1], COMMANDS, "command")
+    except UserError as error:
+        print(f"eval: {error}", file=sys.stderr)
+        return 2
+    run: Callable[[list[str]], int] = import_module(COMMANDS[args[0]][0]).run
+    return run(args[1:])
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

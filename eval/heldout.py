@@ -1,0 +1,201 @@
+"""Supersede on held-out episodes: `python -m eval supersede`.
+
+An OpenAI-compatible endpoint is evaluated by verifiers' own evaluator (started as a program; its traces become rows);
+a local model is evaluated in lock-step batches. Both write the same rows and resume when started again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from eval import endpoint, local_model
+from eval.locks import only_writer
+from eval.rows import RunFolder, RunInfo, code_version, describe, summarise
+from eval.stats import INVALID_EXIT
+from rewards.currency import GRADER_VERSION
+from supersede_env.data import DataConfig, load_episodes, task_set_hash
+from supersede_env.episode import Episode
+from supersede_env.errors import UserError
+from supersede_env.longmemeval import Loaded
+from supersede_env.options import build
+from supersede_env.protocol import NotesRollout, ProtocolConfig
+
+EXAMPLE = """examples:
+  python -m eval supersede --model smollm2-135m --data validation --preset quick --n 60 --out runs/base
+  python -m eval supersede --model Qwen/Qwen2.5-3B-Instruct --base-url http://localhost:8000/v1 --data oracle \\
+      --condition both --out runs/qwen
+  python -m eval compare runs/qwen/full runs/qwen/bounded
+
+Rows go to OUT/<condition>/rows.jsonl; the same command again resumes. Exit status: 0 done, 2 refused, 3 INVALID."""
+
+CHARS_PER_TOKEN = 4
+"""A common rule of thumb for English, used for the estimate before a run and nowhere else."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One condition of one evaluation: everything an engine needs."""
+
+    info: RunInfo
+    episodes: tuple[Episode, ...]
+    protocol: ProtocolConfig
+    options: argparse.Namespace
+
+
+def parser() -> argparse.ArgumentParser:
+    top = argparse.ArgumentParser(
+        prog="python -m eval supersede",
+        description="Evaluate a model on held-out Supersede episodes.",
+        epilog=EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = top.add_argument
+    add("--model", required=True, help="name at the endpoint; without --base-url a local model (smollm2-135m, folder)")
+    add("--out", required=True, type=Path, help="run folder; started again, the run resumes")
+    add("--base-url", help="OpenAI-compatible endpoint, such as http://localhost:8000/v1")
+    add("--api-key-var", default="OPENAI_API_KEY", help="environment variable that holds the endpoint's key")
+    add("--adapter", help="LoRA adapter folder (local model only)")
+    add("--condition", choices=("bounded", "full", "both"), default="bounded")
+    add("--data", default="oracle", help="oracle, s, train, validation, or a .jsonl file (default oracle)")
+    add("--preset", help="generator preset for train/validation; without it the fixed sets")
+    add("--n", type=int, help="take this many episodes from the start")
+    add("--first-seed", type=int, default=0, help="first generator seed of a preset")
+    add("--path", help="where LongMemEval lies; otherwise LONGMEMEVAL_DIR or a download")
+    add("--exclusions", default="default", help="LongMemEval rows to leave out: default, none, or a JSON file")
+    add("--budget", type=int, default=300, help="B, characters of the notes (default 300)")
+    add("--wording", default="standard", help="prompt texts: standard, or plain for small models")
+    add("--no-dates", action="store_true", help="show no dates, as the paper's code does")
+    add("--max-session-chars", type=int, help="split longer sessions at turn boundaries (bounded only)")
+    add("--fitting", action="store_true", help="local: leave out (and list) episodes with a prompt over the window")
+    add("--samples", type=int, default=1, help="rollouts a task (default 1)")
+    add("--temperature", type=float, default=0.0, help="default 0 (greedy)")
+    add("--max-tokens", type=int, default=512, help="most new tokens a call (default 512)")
+    add("--seed", type=int, default=0, help="local: sampling seed")
+    add("--batch-size", type=int, default=16, help="local: rollouts in lock-step (default 16)")
+    add("--max-concurrent", type=int, default=16, help="endpoint: rollouts at once (default 16)")
+    add("--max-calls", type=int, help="refuse a run that needs more model calls than this")
+    add("--stale-weight", type=float, default=0.5, help="lambda of the reward column (default 0.5)")
+    return top
+
+
+def run(args: list[str]) -> int:
+    """Entry of `python -m eval supersede`. 0: done; 2: refused; 3: INVALID."""
+    options = parser().parse_args(args)
+    try:
+        return _run(options)
+    except UserError as error:
+        print(f"eval: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("eval: interrupted; the same command resumes", file=sys.stderr)
+        return 130
+
+
+def _run(options: argparse.Namespace) -> int:
+    _check(options)
+    data = build(
+        DataConfig,
+        {
+            "data": options.data,
+            "preset": options.preset,
+            "num_episodes": None if options.fitting else options.n,  # --fitting counts what fits
+            "first_seed": options.first_seed,
+            "path": options.path,
+            "exclusions": options.exclusions,
+        },
+    )
+    engine = endpoint if options.base_url else local_model
+    conditions = ("bounded", "full") if options.condition == "both" else (options.condition,)
+    protocols = [_protocol(options, condition) for condition in conditions]
+    loaded = engine.select(options, load_episodes(data), protocols)
+    if not loaded.episodes:
+        raise UserError("no episode is left to evaluate" + (f": {loaded.summary()}" if loaded.excluded else ""))
+    print(f"{options.data}: {loaded.summary()}")
+    _estimate(loaded.episodes, protocols, options)
+    invalid = False
+    for protocol in protocols:
+        info = _info(options, engine.NAME, data, protocol, loaded)
+        folder = options.out / protocol.condition
+        with only_writer(folder) as lock:
+            run_folder = RunFolder.open(folder, info)
+            started = time.monotonic()
+            engine.evaluate(Job(info, loaded.episodes, protocol, options), run_folder, lock)
+            rows = run_folder.read()
+        summary = summarise(rows)
+        print("\n".join(describe(f"{options.model} {protocol.condition}", summary, info.excluded)))
+        print(f"  {folder / 'rows.jsonl'} ({time.monotonic() - started:.0f} s)")
+        invalid |= summary.invalid
+    return INVALID_EXIT if invalid else 0
+
+
+def _check(options: argparse.Namespace) -> None:
+    for name in ("samples", "max_tokens", "batch_size", "max_concurrent"):
+        value = getattr(options, name)
+        if value < 1:
+            raise UserError(f"--{name.replace('_', '-')} is {value}: give a positive number")
+    if options.temperature < 0:
+        raise UserError(f"--temperature is {options.temperature}: give 0 (greedy) or more")
+    if options.base_url and options.adapter:
+        raise UserError("--adapter is for local models; an endpoint serves an adapter under a model name of its own")
+    if options.base_url and not options.base_url.startswith(("http://", "https://")):
+        raise UserError(f"--base-url '{options.base_url}' does not begin with http:// or https://")
+
+
+def _protocol(options: argparse.Namespace, condition: str) -> ProtocolConfig:
+    values: dict[str, Any] = {
+        "condition": condition,
+        "budget": options.budget,
+        "wording": options.wording,
+        "show_dates": not options.no_dates,
+    }
+    if condition == "bounded":
+        values["max_session_chars"] = options.max_session_chars
+    return build(ProtocolConfig, values)
+
+
+def _estimate(episodes: tuple[Episode, ...], protocols: list[ProtocolConfig], options: argparse.Namespace) -> None:
+    calls = (
+        sum(NotesRollout(episode.view, protocol).num_turns for episode in episodes for protocol in protocols)
+        * options.samples
+    )
+    chars = sum(len(turn.content) for episode in episodes for s in episode.sessions for turn in s.turns)
+    tokens = chars * len(protocols) * options.samples // CHARS_PER_TOKEN
+    print(
+        f"about {calls:,} calls, {tokens:,} prompt tokens (estimated at {CHARS_PER_TOKEN} characters a token), "
+        f"at most {calls * options.max_tokens:,} new tokens"
+    )
+    if options.max_calls is not None and calls > options.max_calls:
+        raise UserError(f"{calls} calls are needed, --max-calls allows {options.max_calls}: take a smaller --n")
+
+
+def _info(
+    options: argparse.Namespace, engine: str, data: DataConfig, protocol: ProtocolConfig, loaded: Loaded
+) -> RunInfo:
+    sampling: dict[str, Any] = {"temperature": options.temperature, "max_tokens": options.max_tokens}
+    if engine == local_model.NAME:
+        sampling |= {"seed": options.seed, "batch_size": options.batch_size}
+    return RunInfo(
+        model=options.model,
+        adapter=options.adapter,
+        adapter_sha256=local_model.adapter_sha256(options.adapter),
+        condition=protocol.condition,
+        engine=engine,
+        # where the file lies does not shape a result; the task set's hash stands for its content
+        data={key: value for key, value in asdict(data).items() if key != "path"},
+        protocol=asdict(protocol),
+        sampling=sampling,
+        samples=options.samples,
+        n=len(loaded.episodes) + len(loaded.unscorable),
+        task_set=task_set_hash(loaded.episodes),
+        prompt_hash=protocol.hash,
+        grader_version=GRADER_VERSION,
+        code_version=code_version(),
+        stale_weight=options.stale_weight,
+        excluded=[list(pair) for pair in loaded.excluded],
+        unscorable=[list(pair) for pair in loaded.unscorable],
+    )

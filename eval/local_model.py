@@ -1,0 +1,141 @@
+"""A local model (and adapter), evaluated in lock-step batches over the same protocol objects as everything else.
+
+torch loads when a model does, never before: `eval` for endpoints runs without it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from eval.progress import Progress
+from eval.rows import OVER_WINDOW, RunFolder, no_gold_rows, scored_row, unscored_row
+from supersede_env.episode import Episode
+from supersede_env.errors import UserError
+from supersede_env.longmemeval import Loaded
+from supersede_env.protocol import NotesRollout, ProtocolConfig
+from supersede_env.scoring import Outcome
+
+if TYPE_CHECKING:
+    from train.policy import LocalPolicy
+
+    from eval.heldout import Job
+
+NAME = "local"
+
+Task = tuple[Episode, int]
+"""An episode and a sample index."""
+
+
+def select(options: argparse.Namespace, loaded: Loaded, protocols: list[ProtocolConfig]) -> Loaded:
+    """With `--fitting`, leave out (and name) episodes that have a prompt over the window under any condition.
+
+    Notes are counted at their full budget. `--n` is applied to what fits.
+    """
+    if not options.fitting:
+        return loaded
+    policy = load_policy(options)
+    fitting: list[Episode] = []
+    excluded = list(loaded.excluded)
+    for episode in loaded.episodes:
+        if len(fitting) == options.n:
+            break
+        if all(_fits(policy, episode, protocol, options.max_tokens) for protocol in protocols):
+            fitting.append(episode)
+        else:
+            excluded.append((episode.id, OVER_WINDOW))
+    return Loaded(tuple(fitting), tuple(excluded), loaded.unscorable)
+
+
+def _fits(policy: LocalPolicy, episode: Episode, protocol: ProtocolConfig, max_tokens: int) -> bool:
+    rollout = NotesRollout(episode.view, protocol)
+    while not rollout.done:
+        if not policy.fits(rollout.prompt(), max_tokens):
+            return False
+        rollout.step("notes " * (protocol.budget // 6))
+    return True
+
+
+def evaluate(job: Job, folder: RunFolder, lock: int) -> None:
+    """Play what has no row yet and append its rows, batch by batch."""
+    done = {(row["id"], row["sample"]) for row in folder.read()}
+    folder.append(row for row in no_gold_rows(job.info) if (row["id"], row["sample"]) not in done)
+    tasks = [(e, s) for e in job.episodes for s in range(job.info.samples) if (e.id, s) not in done]
+    if not tasks:
+        return
+    policy = load_policy(job.options)
+    # longest first: a batch is as wide as its longest member, and the time left is never underestimated
+    tasks.sort(key=lambda task: -sum(len(t.content) for s in task[0].sessions for t in s.turns))
+    size = job.options.batch_size
+    total = job.info.n * job.info.samples
+    with Progress("rollouts", total) as progress:
+        for start in range(0, len(tasks), size):
+            progress.show(total - len(tasks) + start)
+            folder.append(play(tasks[start : start + size], policy, job))
+        progress.show(total)
+
+
+def play(tasks: Sequence[Task], policy: LocalPolicy, job: Job) -> list[dict[str, Any]]:
+    """Rows of a batch of rollouts played in lock-step; a prompt over the window ends its rollout as unscored."""
+    rollouts = [NotesRollout(episode.view, job.protocol) for episode, _ in tasks]
+    over: set[int] = set()
+    tokens = [0] * len(tasks)
+    started = time.monotonic()
+    while True:
+        active = [i for i, rollout in enumerate(rollouts) if not rollout.done and i not in over]
+        prompts = {i: rollouts[i].prompt() for i in active}
+        over |= {i for i in active if not policy.fits(prompts[i], job.options.max_tokens)}
+        active = [i for i in active if i not in over]
+        if not active:
+            break
+        turn = max(len(rollouts[i].history) for i in active)
+        replies = policy.generate(
+            [prompts[i] for i in active],
+            max_new_tokens=job.options.max_tokens,
+            temperature=job.options.temperature,
+            seed=_seed(job.options.seed, [tasks[i] for i in active], turn),
+        )
+        for i, reply in zip(active, replies, strict=True):
+            rollouts[i].step(reply.text)
+            tokens[i] += len(reply.token_ids)
+    seconds = (time.monotonic() - started) / len(tasks)
+    rows = []
+    for i, (episode, sample) in enumerate(tasks):
+        if i in over:
+            rows.append(unscored_row(episode, sample, OVER_WINDOW))
+            continue
+        extra = {"seconds": seconds, "calls": rollouts[i].num_turns, "new_tokens": tokens[i]}
+        rows.append(scored_row(episode, sample, Outcome.of(rollouts[i]), job.info.stale_weight, extra))
+    return rows
+
+
+def _seed(seed: int, tasks: Sequence[Task], turn: int) -> int:
+    """A seed of the batch's content, so that a resumed run samples as an uninterrupted one does."""
+    key = f"{seed}:{turn}:" + ",".join(f"{episode.id}/{sample}" for episode, sample in tasks)
+    return int.from_bytes(hashlib.sha256(key.encode()).digest()[:4], "big")
+
+
+def load_policy(options: argparse.Namespace) -> LocalPolicy:
+    """The policy that `options` names. Raises `UserError` when torch or the model is missing."""
+    try:
+        from train.policy import LocalPolicy
+    except ModuleNotFoundError as error:
+        raise UserError(
+            f"a local model needs {error.name}: run `make setup`, or pip install 'supersede-envs[local]'; "
+            "for an endpoint give --base-url"
+        ) from error
+    return LocalPolicy.load(options.model, adapter=options.adapter)
+
+
+def adapter_sha256(adapter: str | None) -> str | None:
+    """First 12 hex digits of the adapter's weights. Raises `UserError` when there are none."""
+    if adapter is None:
+        return None
+    weights = Path(adapter) / "adapter_model.safetensors"
+    if not weights.is_file():
+        raise UserError(f"--adapter {adapter}: no adapter_model.safetensors in it")
+    return hashlib.sha256(weights.read_bytes()).hexdigest()[:12]

@@ -1,0 +1,233 @@
+"""A run on disk: `run.json` says what made it, `rows.jsonl` holds one line a task and sample. Reports read only these.
+
+A row is either scored (verdict, r_cur, r_stale, ...) or unscored with the reason; unscored rows count in neither the
+numerator nor the denominator.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from eval.stats import UNSCORED_LIMIT, wilson
+from rewards.currency import GRADER_VERSION
+from supersede_env.episode import Episode
+from supersede_env.errors import UserError
+from supersede_env.scoring import Outcome, grade_answer, metrics
+
+RUN_FILE, ROWS_FILE = "run.json", "rows.jsonl"
+
+OVER_WINDOW = "over window"
+"""The reason of a row whose session or history does not fit the model's context window."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunInfo:
+    """What made a run. Two invocations may share a run folder only when all of this is equal.
+
+    `adapter` is the folder as given; `adapter_sha256` identifies its weights. `data` is the `DataConfig` as a dict;
+    `sampling` holds temperature, token limit and, for local models, the data type. `n` counts tasks.
+    """
+
+    model: str
+    adapter: str | None
+    adapter_sha256: str | None
+    condition: str
+    engine: str
+    data: dict[str, Any]
+    protocol: dict[str, Any]
+    sampling: dict[str, Any]
+    samples: int
+    n: int
+    task_set: str
+    prompt_hash: str
+    grader_version: str
+    code_version: str
+    stale_weight: float
+    excluded: list[list[str]]
+    unscorable: list[list[str]]
+
+
+@cache
+def code_version() -> str:
+    """First 12 hex digits of the sha256 over the sources that shape a score: the environment and the grader."""
+    digest = hashlib.sha256()
+    for package in ("rewards", "supersede_env"):
+        folder = files(package)
+        for item in sorted(folder.iterdir(), key=lambda item: item.name):
+            if item.name.endswith((".py", ".json")):
+                digest.update(item.name.encode() + item.read_bytes())
+    return digest.hexdigest()[:12]
+
+
+def scored_row(
+    episode: Episode, sample: int, outcome: Outcome, stale_weight: float, extra: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The row of a finished rollout; `extra` carries the engine's own fields (usage, seconds)."""
+    grade = grade_answer(episode, outcome.answer)
+    return {
+        "id": episode.id,
+        "sample": sample,
+        "scored": True,
+        "unscored_reason": None,
+        "verdict": grade.verdict,
+        "r_cur": grade.r_cur,
+        "r_stale": grade.r_stale,
+        "reward": grade.r_cur + stale_weight * grade.r_stale,
+        "explanation": grade.explanation,
+        **_task_fields(episode),
+        **outcome.to_record(),
+        "metrics": metrics(episode, outcome, grade.verdict),
+        "grader_version": GRADER_VERSION,
+        **extra,
+    }
+
+
+EMPTY = {"verdict": None, "r_cur": None, "r_stale": None, "reward": None, "answer": None}
+
+
+def unscored_row(episode: Episode, sample: int, reason: str) -> dict[str, Any]:
+    """The row of a rollout that gave no answer to grade."""
+    head = {"id": episode.id, "sample": sample, "scored": False, "unscored_reason": reason}
+    return head | EMPTY | _task_fields(episode)
+
+
+def no_gold_rows(info: RunInfo) -> list[dict[str, Any]]:
+    """The rows of questions that nobody can score: they are not played."""
+    return [
+        {"id": row_id, "sample": sample, "scored": False, "unscored_reason": reason}
+        | EMPTY
+        | {"question": None, "gold": None}
+        for row_id, reason in info.unscorable
+        for sample in range(info.samples)
+    ]
+
+
+def _task_fields(episode: Episode) -> dict[str, Any]:
+    return {
+        "question": episode.question,
+        "gold": episode.gold,
+        "stale": list(episode.stale),
+        "asks": episode.asks,
+        "abstain": episode.abstain,
+        "sessions": len(episode.sessions),
+        "source": episode.source,
+        "tags": dict(episode.tags),
+    }
+
+
+class RunFolder:
+    """One condition's run folder. `open` refuses a folder that another configuration made."""
+
+    def __init__(self, folder: Path, info: RunInfo) -> None:
+        self.folder, self.info = folder, info
+
+    @classmethod
+    def open(cls, folder: Path, info: RunInfo) -> RunFolder:
+        """Create the folder, or take up the one that an equal invocation left. Raises `UserError`."""
+        file = folder / RUN_FILE
+        if file.is_file():
+            before = json.loads(file.read_text("utf-8"))
+            now = asdict(info)
+            differing = [key for key in now if before.get(key) != now[key]]
+            if differing:
+                key = differing[0]
+                raise UserError(
+                    f"{folder} holds another run: its {key} is {before.get(key)!r}, now {now[key]!r}. "
+                    "Give another --out, or delete it."
+                )
+        else:
+            folder.mkdir(parents=True, exist_ok=True)
+            write_atomic(file, json.dumps(asdict(info), indent=2) + "\n")
+        return cls(folder, info)
+
+    def read(self) -> list[dict[str, Any]]:
+        """The rows so far. A last line that a killed writer left unfinished is cut off, so that it is made again."""
+        file = self.folder / ROWS_FILE
+        if not file.is_file():
+            return []
+        data = file.read_bytes()
+        whole = data.rfind(b"\n") + 1
+        if whole < len(data):
+            with file.open("r+b") as handle:
+                handle.truncate(whole)
+        return [json.loads(line) for line in data[:whole].decode("utf-8").split("\n") if line]
+
+    def append(self, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Add rows so that a crash leaves whole lines, at most the last one torn."""
+        with (self.folder / ROWS_FILE).open("a", encoding="utf-8") as handle:
+            handle.write("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+            handle.flush()
+            os.fsync(handle.fileno())
+
+    def replace(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Write all rows anew, atomically."""
+        write_atomic(self.folder / ROWS_FILE, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+
+
+def write_atomic(file: Path, text: str) -> None:
+    """All of the text or the old file, never a part."""
+    temporary = file.with_name(f".{file.name}.{os.getpid()}")
+    temporary.write_text(text, encoding="utf-8")
+    os.replace(temporary, file)
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """Counts over a run's rows; rates are over scored rows."""
+
+    scored: int
+    unscored: dict[str, int]
+    accuracy: float
+    low: float
+    high: float
+    rates: dict[str, float]
+
+    @property
+    def invalid(self) -> bool:
+        """More unscored rows than `UNSCORED_LIMIT` allows: what made them fail may hide more."""
+        failed = sum(self.unscored.values())
+        return failed > UNSCORED_LIMIT * (self.scored + failed)
+
+
+def summarise(rows: Sequence[Mapping[str, Any]]) -> Summary:
+    """Accuracy with its Wilson interval (repeats of a task do not narrow it) and the rates of the other metrics."""
+    scored = [row for row in rows if row["scored"]]
+    unscored: dict[str, int] = {}
+    for row in rows:
+        if not row["scored"]:
+            unscored[row["unscored_reason"]] = unscored.get(row["unscored_reason"], 0) + 1
+    if not scored:
+        return Summary(0, unscored, 0.0, 0.0, 1.0, {})
+    tasks = len({row["id"] for row in scored})
+    accuracy = sum(row["r_cur"] for row in scored) / len(scored)
+    interval = wilson(accuracy * tasks, tasks)
+    names = scored[0]["metrics"]
+    rates = {name: sum(row["metrics"][name] for row in scored) / len(scored) for name in names}
+    return Summary(len(scored), unscored, accuracy, interval.low, interval.high, rates)
+
+
+def describe(name: str, summary: Summary, excluded: Sequence[Sequence[str]]) -> list[str]:
+    """The lines that a command prints for one run."""
+    if not summary.scored:
+        lines = [f"{name}: no row was scored"]
+    else:
+        rates = summary.rates
+        lines = [
+            f"{name}: {summary.accuracy:.1%} correct [{summary.low:.1%}, {summary.high:.1%}], n = {summary.scored}"
+            f" · stale {rates['is_stale']:.1%} · hedged {rates['is_hedged']:.1%} · wrong {rates['is_wrong']:.1%}"
+            f" · refused {rates['is_refused']:.1%} · gold in notes {rates['gold_in_notes']:.1%}"
+            f" · cut {rates['overflows']:.2f} a rollout"
+        ]
+    lines += [f"  excluded {row}: {reason}" for row, reason in excluded]
+    lines += [f"  unscored: {count} row(s): {reason}" for reason, count in summary.unscored.items()]
+    if summary.invalid:
+        lines.append(f"  INVALID: more than {UNSCORED_LIMIT:.0%} of the rows are unscored")
+    return lines

@@ -1,0 +1,139 @@
+"""Finished runs side by side: `python -m eval table RUN... [--metrics FILE] [--plot FILE]`.
+
+Every number is recomputed from the rows. With `--plot` the accuracies (and, with `--metrics`, the training curve) are
+drawn into one picture.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from eval.compare import load_run
+from eval.rows import ROWS_FILE, RUN_FILE, Summary, summarise
+from supersede_env.errors import UserError
+
+EXAMPLE = """example:
+  python -m eval table runs/quick/base/full runs/quick/base/bounded runs/quick/trained/bounded \\
+      --metrics runs/quick/metrics.jsonl --plot runs/quick/summary.png"""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One run: its label, rows and summary; `after` maps sessions after the update to (n, accuracy)."""
+
+    label: str
+    rows: list[dict[str, Any]]
+    summary: Summary
+    after: dict[int, tuple[int, float]]
+
+
+def run(args: list[str]) -> int:
+    """Entry of `python -m eval table`. 0: done; 2: refused."""
+    parser = argparse.ArgumentParser(
+        prog="python -m eval table",
+        description="Accuracies of finished runs side by side, recomputed from their rows.",
+        epilog=EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="folder with run.json and rows.jsonl")
+    parser.add_argument("--metrics", type=Path, help="metrics.jsonl of the training run, for the plot")
+    parser.add_argument("--plot", type=Path, help="write a picture (.png, .svg or .pdf)")
+    options = parser.parse_args(args)
+    try:
+        columns = [column(folder) for folder in options.runs]
+        print("\n".join(render(columns)))
+        if options.plot:
+            plot(columns, _metrics(options.metrics), options.plot)
+            print(f"plot: {options.plot}")
+    except UserError as error:
+        print(f"table: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def column(folder: Path) -> Column:
+    """Read one run. Raises `UserError` for anything missing or damaged."""
+    load_run(folder)  # the checks of `compare`: missing, cut, doubled or malformed rows
+    info = json.loads((folder / RUN_FILE).read_text("utf-8"))
+    rows = [json.loads(line) for line in (folder / ROWS_FILE).read_text("utf-8").split("\n") if line.strip()]
+    after: dict[int, list[int]] = {}
+    for row in rows:
+        position = (row.get("tags") or {}).get("sessions_after_update")
+        if row["scored"] and position is not None:
+            after.setdefault(position, []).append(row["r_cur"])
+    return Column(
+        label=f"{folder.parent.name} {info['condition']}",
+        rows=rows,
+        summary=summarise(rows),
+        after={key: (len(hits), sum(hits) / len(hits)) for key, hits in sorted(after.items())},
+    )
+
+
+def render(columns: Sequence[Column]) -> list[str]:
+    """The table as text: one line a run."""
+    width = max(len(column.label) for column in columns)
+    head = f"{'run':<{width}}  {'n':>4} {'unscored':>8}  {'correct (95 % Wilson)':<24} {'stale':>6} {'hedged':>6}"
+    lines = [f"{head} {'wrong':>6} {'refused':>7} {'gold in notes':>13}  correct by sessions after the update"]
+    for column in columns:
+        summary, rates = column.summary, column.summary.rates
+        unscored = sum(summary.unscored.values())
+        if not summary.scored:
+            lines.append(f"{column.label:<{width}}  {0:>4} {unscored:>8}  no row was scored")
+            continue
+        correct = f"{summary.accuracy:6.1%} [{summary.low:.1%}, {summary.high:.1%}]"
+        after = ", ".join(f"{key}: {accuracy:.0%} of {n}" for key, (n, accuracy) in column.after.items())
+        lines.append(
+            f"{column.label:<{width}}  {summary.scored:>4} {unscored:>8}  {correct:<24} {rates['is_stale']:>6.1%} "
+            f"{rates['is_hedged']:>6.1%} {rates['is_wrong']:>6.1%} {rates['is_refused']:>7.1%} "
+            f"{rates['gold_in_notes']:>13.1%}  {after}"
+        )
+    return lines
+
+
+def _metrics(file: Path | None) -> list[dict[str, Any]]:
+    if file is None:
+        return []
+    if not file.is_file():
+        raise UserError(f"{file}: no such file")
+    return [json.loads(line) for line in file.read_text("utf-8").splitlines() if line.strip()]
+
+
+def plot(columns: Sequence[Column], metrics: Sequence[dict[str, Any]], file: Path) -> None:
+    """Accuracy of every run with its interval; beside it reward and varied groups by training step."""
+    try:
+        import matplotlib
+    except ModuleNotFoundError as error:
+        raise UserError("--plot needs matplotlib: pip install 'supersede-envs[plots]'") from error
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    grpo = [line for line in metrics if line.get("phase") == "grpo"]
+    figure, axes = pyplot.subplots(1, 2 if grpo else 1, figsize=(11 if grpo else 6, 4), squeeze=False)
+    left = axes[0][0]
+    names = [column.label for column in columns]
+    values = [column.summary.accuracy for column in columns]
+    low = [column.summary.accuracy - column.summary.low for column in columns]
+    high = [column.summary.high - column.summary.accuracy for column in columns]
+    left.bar(names, values, yerr=[low, high], capsize=4, color="#4878a8")
+    left.bar(names, [column.summary.rates.get("is_stale", 0.0) for column in columns], width=0.4, color="#c0504d")
+    left.set_ylim(0, 1)
+    left.set_ylabel("share of episodes")
+    left.set_title("correct (95 % interval) and, narrow, stale")
+    left.tick_params(axis="x", rotation=20)
+    if grpo:
+        right = axes[0][1]
+        steps = [line["step"] for line in grpo]
+        right.plot(steps, [line["reward"] for line in grpo], marker=".", label="mean reward")
+        right.plot(steps, [line["varied_share"] for line in grpo], linestyle=":", label="groups with variance")
+        right.set_xlabel("GRPO step")
+        right.set_title("training (sampled)")
+        right.legend()
+    figure.tight_layout()
+    figure.savefig(file, dpi=120)
+    pyplot.close(figure)

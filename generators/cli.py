@@ -1,0 +1,73 @@
+"""Print episodes for people, or stream them as JSON lines.
+
+    python -m generators.timelines --preset curriculum --seed 7 --show
+    python -m generators.timelines --preset hard --count 100 > hard.jsonl
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import textwrap
+from typing import Any
+
+from generators.config import config_from_dict
+from generators.language import SPLITS
+from generators.timelines import generate, training_set, validation_set
+
+
+def readable(record: dict[str, Any], width: int = 110) -> str:
+    """One episode with its true history, gold, superseded values and evidence."""
+    tags, history = record["tags"], record["history"]
+    out = [f"{record['id']}   {', '.join(f'{k}={v}' for k, v in tags.items())}", ""]
+    evidence = {tuple(pair) for pair in record["evidence"]}
+    for i, session in enumerate(record["sessions"]):
+        out.append(f"--- session {i}, {session['date']}")
+        for j, turn in enumerate(session["turns"]):
+            mark = "*" if (i, j) in evidence else " "
+            out.append(textwrap.fill(f"{turn['role']}: {turn['content']}", width, initial_indent=f" {mark} ",
+                                     subsequent_indent="     "))
+    out += ["", f"question ({record['question_date']}): {record['question']}", f"asks:       {record['asks']}",
+            f"gold:       {record['gold']}", f"superseded: {', '.join(record['stale']) or '-'}",
+            f"evidence:   {', '.join(f'session {s} turn {t}' for s, t in record['evidence']) or '-'} (marked *)",
+            f"answer:     {history['oracle_answer']}", "", "true history (- = never told at the time):"]
+    for e in history["events"]:
+        where = "-" if e["session"] is None else f"session {e['session']} turn {e['turn']}"
+        told = "" if e["named"] else " (value not said)"
+        ask = ">" if e["asked_slot"] else " "
+        value = f"{e['value']} ({e['delta']:+d})" if e["delta"] else e["value"]
+        out.append(f" {ask} {e['date']}  {where:18} {e['kind']:12} {e['style']:12} {e['person']}, {e['attribute']}: "
+                   f"{value}{told}")
+    out += ["", "oracle notes:"]
+    out += [f"  after session {i}: {note}" for i, note in enumerate(history["oracle_notes"])]
+    return "\n".join(out)
+
+
+def parser() -> argparse.ArgumentParser:
+    p = argparse.ArgumentParser(prog="python -m generators.timelines", description=__doc__,
+                                formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--preset", default="curriculum", help="control, curriculum, hard, ... (default: %(default)s)")
+    p.add_argument("--config", help='settings over the preset as JSON, such as \'{"sessions": [4, 5]}\'')
+    p.add_argument("--split", default="train", choices=SPLITS)
+    p.add_argument("--seed", type=int, default=0, help="first seed")
+    p.add_argument("--count", type=int, default=1, help="how many episodes, from consecutive seeds")
+    p.add_argument("--show", action="store_true", help="print for reading instead of JSON lines")
+    p.add_argument("--set", choices=("training", "validation"), help="stream one of the fixed sets instead")
+    return p
+
+
+def main(argv: list[str] | None = None) -> int:
+    args = parser().parse_args(argv)
+    try:
+        config = config_from_dict({"preset": args.preset, **json.loads(args.config or "{}")})
+    except ValueError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    if args.set:
+        records = training_set() if args.set == "training" else validation_set()
+    else:
+        records = (generate(seed, config, split=args.split) for seed in range(args.seed, args.seed + args.count))
+    for record in records:
+        print(readable(record) + "\n" if args.show else json.dumps(record, ensure_ascii=False))
+    return 0

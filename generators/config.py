@@ -1,0 +1,222 @@
+"""The knobs of a timeline, the presets, and the door that refuses bad settings by name."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any
+
+Range = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Styles:
+    """How facts are told. Integer weights or percentages; 0 switches a style off."""
+
+    explicit: int = 30
+    """Weight among the ways to tell a change: it is announced as a change."""
+    implicit: int = 35
+    """Weight: the new value shows only in passing, in a remark about something else."""
+    paraphrased: int = 25
+    """Weight: the change is told in other words, without a marker such as "update"."""
+    correction: int = 10
+    """Weight: an earlier statement is corrected (never where the question asks for the previous value)."""
+    reversion: int = 40
+    """Percent: an earlier value comes back where the history allows it, half of the time without being named."""
+    increment: int = 50
+    """Percent: a change of a countable side fact is told as a difference ("two more"). Count questions need it > 0."""
+    plan: int = 35
+    """Weight among distractor values: a plan that falls through."""
+    hypothetical: int = 20
+    """Weight among distractor values: a value that is only imagined."""
+    other: int = 45
+    """Weight among distractor values: somebody else's value of the same attribute."""
+    late: int = 100
+    """Percent of episodes in which old values may be mentioned after they were superseded."""
+    repeat: int = 100
+    """Percent of episodes in which values are told again in other words (`repeats` says how often)."""
+    forget: int = 10
+    """Percent of episodes in which somebody fails to remember the asked fact; no value is named."""
+    no_update: int = 8
+    """Percent of current-value episodes whose asked fact never changes."""
+
+
+@dataclass(frozen=True)
+class Asks:
+    """Weights of the question kinds; 0 switches a kind off."""
+
+    current: int = 48
+    previous: int = 16
+    count: int = 12
+    yesno: int = 12
+    change: int = 6
+    abstain: int = 6
+
+
+@dataclass(frozen=True)
+class TimelineConfig:
+    """One episode's settings. Ranges are (lowest, highest), both included; each episode draws its own."""
+
+    preset: str = "curriculum"
+    """The name that the settings started from; part of the episode's id."""
+    difficulty: Range = (1, 5)
+    """1-5; fills in whatever of `updates`, `distractors`, `repeats` and `facts` is None."""
+    sessions: Range = (6, 8)
+    """Dated sessions an episode."""
+    turns: Range = (2, 8)
+    """Turns a session, user and assistant alternating; drawn even."""
+    updates: Range | None = None
+    """Superseded values of the asked fact."""
+    distractors: Range | None = None
+    """Further values of the same attribute that the asked person never had (plans, daydreams, other people)."""
+    repeats: Range | None = None
+    """Additional mentions of values that were already told."""
+    facts: Range | None = None
+    """Other facts tracked along the way, some of which change too."""
+    tips: Range = (0, 2)
+    """Longer pieces of advice in an assistant turn (about 22 words each)."""
+    chat: Range = (1, 2)
+    """Off-topic sentences in a user turn."""
+    echo: int = 10
+    """Percent of facts whose value the assistant says back."""
+    gap_days: Range = (2, 24)
+    """Days from one session to the next."""
+    balanced: bool = True
+    """Draw which of the told values is the answer independently of where and how often it is told. False: it is
+    always the last one told (the saturated kind)."""
+    third_person: int = 25
+    """Percent of questions about somebody other than the user."""
+    preamble: int = 50
+    """Percent of questions that begin with a few words of introduction."""
+    attributes: tuple[str, ...] = ()
+    """Names of the attributes that may be asked about; empty means all."""
+    value_types: tuple[str, ...] = ()
+    """Value types that may be asked about; empty means all."""
+    notes_chars: int = 300
+    """Longest oracle note, in characters."""
+    styles: Styles = field(default_factory=Styles)
+    asks: Asks = field(default_factory=Asks)
+
+
+# Difficulty -> ranges of (updates, distractors, repeats, facts).
+LEVELS: dict[int, tuple[Range, Range, Range, Range]] = {
+    1: ((1, 1), (0, 1), (0, 0), (0, 1)),
+    2: ((1, 1), (1, 2), (0, 1), (1, 2)),
+    3: ((1, 2), (2, 2), (0, 1), (1, 2)),
+    4: ((2, 2), (2, 3), (1, 2), (2, 3)),
+    5: ((2, 3), (3, 4), (1, 3), (2, 4)),
+}
+
+_PLAIN = Styles(explicit=100, implicit=0, paraphrased=0, correction=0, reversion=0, increment=0, late=0, repeat=0,
+                forget=0, no_update=0)
+
+PRESETS: dict[str, TimelineConfig] = {
+    # The saturated kind: explicit updates, talk without values in between, the answer is the last value told.
+    "control": TimelineConfig(
+        preset="control", difficulty=(1, 1), updates=(2, 3), distractors=(0, 0), repeats=(0, 0), facts=(0, 0),
+        turns=(2, 2), echo=0, balanced=False, third_person=0, preamble=0, styles=_PLAIN, tips=(0, 0),
+        asks=Asks(current=1, previous=0, count=0, yesno=0, change=0, abstain=0)),
+    "curriculum": TimelineConfig(),
+    "hard": TimelineConfig(
+        preset="hard", difficulty=(5, 5), updates=(2, 3), distractors=(3, 4), turns=(2, 12), tips=(0, 4),
+        styles=Styles(explicit=15, implicit=45, paraphrased=30, correction=10, no_update=0)),
+    # For a model of about 100M parameters: prompts of about 300 tokens, plain words, few values.
+    "quick": TimelineConfig(
+        preset="quick", difficulty=(2, 2), sessions=(3, 4), turns=(2, 2), updates=(1, 1), distractors=(1, 2),
+        echo=0, repeats=(0, 1), facts=(0, 1), tips=(0, 0), chat=(2, 3), third_person=15, preamble=0, notes_chars=160,
+        styles=Styles(explicit=45, implicit=0, paraphrased=45, correction=0, reversion=0, increment=0, late=30,
+                      repeat=50, forget=0, no_update=5),
+        asks=Asks(current=100, previous=0, count=0, yesno=0, change=0, abstain=0)),
+    # The length and turn distribution of LongMemEval's knowledge-update rows: two sessions, long assistant turns.
+    "longmemeval": TimelineConfig(
+        preset="longmemeval", difficulty=(3, 3), sessions=(2, 2), turns=(11, 13), updates=(1, 1), distractors=(1, 2),
+        repeats=(0, 1), facts=(2, 4), tips=(6, 26), chat=(2, 4), gap_days=(2, 90),
+        styles=Styles(explicit=25, implicit=50, paraphrased=25)),
+}
+
+
+def _nearest(name: str, known: Iterable[str]) -> str:
+    close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.0)
+    return f"; the nearest is {close[0]!r}" if close else ""
+
+
+def preset(name: str) -> TimelineConfig:
+    """The named preset, or a ValueError that says which name is nearest."""
+    if name not in PRESETS:
+        raise ValueError(f"unknown preset {name!r}{_nearest(name, PRESETS)}")
+    return PRESETS[name]
+
+
+def _checked_keys(data: Mapping[str, Any], of: TimelineConfig | Styles | Asks, where: str) -> None:
+    known = [f.name for f in fields(of)]
+    for key in data:
+        if key not in known:
+            raise ValueError(f"unknown {where} key {key!r}{_nearest(key, known)}")
+
+
+def _range(key: str, value: Any) -> Range:
+    """A single number n stands for (n, n)."""
+    pair = (value, value) if isinstance(value, int) else tuple(value)
+    if len(pair) != 2 or not all(isinstance(x, int) for x in pair) or pair[0] > pair[1]:
+        raise ValueError(f"{key} must be a number or [lowest, highest], got {value!r}")
+    return pair
+
+
+RANGES = ("difficulty", "sessions", "turns", "updates", "distractors", "repeats", "facts", "tips", "chat", "gap_days")
+
+
+def config_from_dict(data: Mapping[str, Any]) -> TimelineConfig:
+    """A config from plain data: an optional `preset` to start from, and any field over it."""
+    base = preset(data.get("preset", "curriculum"))
+    _checked_keys(data, base, "timeline")
+    changes: dict[str, Any] = {}
+    for key, value in data.items():
+        if key in RANGES:
+            changes[key] = None if value is None else _range(key, value)
+        elif key in ("styles", "asks"):
+            part = getattr(base, key)
+            _checked_keys(value, part, key)
+            changes[key] = replace(part, **value)
+        elif key in ("attributes", "value_types"):
+            changes[key] = tuple(value)
+        elif key != "preset":
+            changes[key] = value
+    return check(replace(base, **changes))
+
+
+def check(config: TimelineConfig) -> TimelineConfig:
+    """Refuse settings that no episode can satisfy; returns the config unchanged otherwise."""
+    for name in RANGES:
+        bounds = getattr(config, name)
+        if bounds is not None and (bounds[0] < 0 or bounds[0] > bounds[1]):
+            raise ValueError(f"{name} must be a range of numbers from 0 up, got {bounds}")
+    if not 1 <= config.difficulty[0] <= config.difficulty[1] <= max(LEVELS):
+        raise ValueError(f"difficulty runs from 1 to {max(LEVELS)}, got {config.difficulty}")
+    updates = config.updates or (0, max(LEVELS[d][0][1] for d in range(config.difficulty[0], config.difficulty[1] + 1)))
+    if updates[1] + 1 > config.sessions[0]:
+        raise ValueError(f"{updates[1]} updates need at least {updates[1] + 1} sessions (each change is told in a "
+                         f"session of its own); sessions may be as few as {config.sessions[0]}")
+    if config.turns[1] < 2 or config.turns[1] // 2 * 2 < config.turns[0]:
+        raise ValueError(f"turns must allow an even number from 2 up, got {config.turns}")
+    if config.gap_days[0] < 2:
+        raise ValueError("gap_days must be at least 2: what happens between two sessions needs a day of its own")
+    for part in (config.styles, config.asks):
+        for key, value in asdict(part).items():
+            if value < 0:
+                raise ValueError(f"{key} must not be negative, got {value}")
+    for key in ("late", "repeat", "no_update", "forget", "reversion", "increment"):
+        if getattr(config.styles, key) > 100:
+            raise ValueError(f"{key} is a percentage, got {getattr(config.styles, key)}")
+    if not sum(asdict(config.asks).values()):
+        raise ValueError("asks switches every question kind off")
+    if not config.styles.explicit + config.styles.implicit + config.styles.paraphrased:
+        raise ValueError("one of explicit, implicit and paraphrased must be above 0")
+    wants = config.distractors or (0, 1)
+    if wants[1] and not config.styles.plan + config.styles.hypothetical + config.styles.other:
+        raise ValueError("distractors need one of plan, hypothetical and other above 0")
+    if config.asks.count and not config.styles.increment:
+        raise ValueError("count questions need increments: set styles.increment above 0 or asks.count to 0")
+    if config.asks.previous + config.asks.change and config.updates is not None and config.updates[1] == 0:
+        raise ValueError("previous and change questions need updates: raise updates or set their weights to 0")
+    return config

@@ -1,0 +1,184 @@
+"""The question and everything that follows from the history alone: gold, stale values, evidence, oracle notes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from generators.config import TimelineConfig
+from generators.draw import Draw
+from generators.language import Language
+from generators.render import fill, phrases, sentence_case, topic
+from generators.values import universe
+from generators.world import EFFECTS, USER, Event, Slot, World, held, make_person, previous_of
+
+ORDERED = ("count", "quantity", "money", "duration")
+"""Value types of which one can be larger than another, so that "up or down?" makes sense."""
+
+
+@dataclass(frozen=True)
+class Question:
+    text: str
+    gold: str
+    stale: list[str]
+    answer: str
+    """A short natural answer, the oracle's."""
+    evidence: list[list[int]]
+    """[session, turn] of the tellings that the gold rests on."""
+    value_asked: str = ""
+    """The value that a yes/no question names."""
+
+
+def _unique(values: list[str], without: tuple[str, ...]) -> list[str]:
+    return [v for v in dict.fromkeys(values) if v not in without]
+
+
+def _asked(draw: Draw, config: TimelineConfig, bank: Language, text: str) -> str:
+    if draw.percent(config.preamble):
+        return draw.pick(bank.wrappers["preambles"][0]) + " " + text
+    return text
+
+
+def _evidence(events: list[Event]) -> list[list[int]]:
+    return sorted([s, t] for s, t in {(e.session, e.turn) for e in events if e.session is not None})
+
+
+def current_evidence(world: World) -> list[Event]:
+    """The told events that establish the present value: the last change, and what it leans on."""
+    own = [e for e in world.told() if e.slot == world.slot]
+    effects = [e for e in own if e.kind in EFFECTS]
+    last = effects[-1]
+    if last.kind == "increment":
+        return effects
+    out = [last]
+    if not last.named:
+        out += [e for e in effects if e.value == last.value]
+    return out
+
+
+def previous_evidence(world: World, value: str) -> list[Event]:
+    own = [e for e in world.told() if e.slot == world.slot]
+    before = [e for e in own if e.value == value and e.kind in (*EFFECTS, "prior", "repeat")]
+    return [*current_evidence(world), *before]
+
+
+def ask(draw: Draw, config: TimelineConfig, bank: Language, world: World) -> Question:
+    """The question that the world was built for."""
+    makers = {"current": _current, "count": _current, "previous": _previous, "yesno": _yesno, "change": _change,
+              "abstain": _abstain}
+    return makers[world.asks](draw, config, bank, world)
+
+
+def _template(draw: Draw, config: TimelineConfig, bank: Language, slot: Slot, key: str, value: str = "") -> str:
+    return _asked(draw, config, bank, sentence_case(fill(draw.pick(phrases(bank, slot, key, value)), slot, value)))
+
+
+def _current(draw: Draw, config: TimelineConfig, bank: Language, world: World) -> Question:
+    values = held(world.events, world.slot)
+    gold = values[-1]
+    text = _template(draw, config, bank, world.slot, "q")
+    return Question(text, gold, _unique(values, (gold,)), f"{sentence_case(gold)}.",
+                    _evidence(current_evidence(world)))
+
+
+def _previous(draw: Draw, config: TimelineConfig, bank: Language, world: World) -> Question:
+    values = held(world.events, world.slot)
+    gold = previous_of(values)
+    assert gold is not None, "a previous-value world has at least two values"
+    text = _template(draw, config, bank, world.slot, "qp")
+    return Question(text, gold, _unique(values, (gold,)), f"{sentence_case(gold)}.",
+                    _evidence(previous_evidence(world, gold)))
+
+
+def _yesno(draw: Draw, config: TimelineConfig, bank: Language, world: World) -> Question:
+    """Asks whether a proposition holds now; superseded is the truth value that it once had."""
+    values = held(world.events, world.slot)
+    boolean = bank.attributes[world.slot.attribute].value_type == "boolean"
+    others = [v for v in world.labels if v != values[-1]]
+    named = "Yes" if boolean else values[-1] if draw.percent(50) or not others else draw.pick(others)
+    truths = ["Yes" if v == named else "No" for v in values]
+    gold = truths[-1]
+    text = _template(draw, config, bank, world.slot, "qy", named)
+    return Question(text, gold, _unique(truths, (gold,)), f"{gold}.", _evidence(current_evidence(world)), named)
+
+
+def _change(draw: Draw, config: TimelineConfig, bank: Language, world: World) -> Question:
+    values = held(world.events, world.slot)
+    new, old = values[-1], previous_of(values)
+    assert old is not None, "a change world has at least two values"
+    evidence = _evidence(previous_evidence(world, old))
+    about = topic(bank, world.slot)
+    ordered = bank.attributes[world.slot.attribute].value_type in ORDERED
+    if ordered and draw.percent(50):
+        text = draw.pick(bank.wrappers["direction"][0]).replace("{topic}", about)
+        sizes = universe(bank.split, world.slot.attribute)
+        gold = bank.chatter["directions"][0 if sizes.index(new) > sizes.index(old) else 1]
+        return Question(_asked(draw, config, bank, text), gold, [], f"{sentence_case(gold)}.", evidence)
+    text = draw.pick(bank.wrappers["change"][0]).replace("{topic}", about)
+    gold = f"from {old} to {new}"
+    return Question(_asked(draw, config, bank, text), gold, _unique(values, (old, new)), f"{sentence_case(gold)}.",
+                    evidence)
+
+
+def _abstain(draw: Draw, config: TimelineConfig, bank: Language, world: World) -> Question:
+    """Asks the attribute of somebody for whom it was never mentioned."""
+    taken = {e.slot.person.name for e in world.events}
+    free_user = all(e.slot.person != USER for e in world.events if e.slot.attribute == world.slot.attribute)
+    person = USER if free_user and draw.percent(50) else make_person(draw, bank, taken)
+    slot = replace(world.slot, person=person)
+    boolean = bank.attributes[slot.attribute].value_type == "boolean"
+    text = _template(draw, config, bank, slot, "qy" if boolean else "q")
+    names = [s.person.label("your") for s in (slot, world.slot)]
+    gold = bank.wrappers["abstain_other"][0][0]
+    gold = gold.replace("{topic}", topic(bank, slot, "second", names[0]))
+    gold = gold.replace("{topic2}", topic(bank, world.slot, "second", names[1]))
+    return Question(text, gold, [], gold.split(".")[0] + ".", [])
+
+
+def _known(world: World, session: int) -> dict[Slot, list[str]]:
+    """What a perfect listener knows after a session: each slot's values in true order, misstatements taken out."""
+    known: dict[Slot, list[str]] = {}
+    for event in world.events:
+        if event.session is None or event.session > session:
+            continue
+        values = known.setdefault(event.slot, [])
+        if event.kind == "prior":
+            values.insert(len(values) - 1, event.value)
+        elif event.kind in EFFECTS:
+            if event.kind == "correct" and values:
+                values.pop()
+            if not values or values[-1] != event.value:
+                values.append(event.value)
+        elif not values:
+            del known[event.slot]
+    return known
+
+
+def _note(bank: Language, slot: Slot, values: list[str], with_previous: bool) -> str:
+    name = sentence_case(slot.person.label("").strip()) if slot.person != USER else "User"
+    clause = fill(phrases(bank, slot, "is", values[-1], third=True)[0], slot, values[-1], name)
+    before = previous_of(values) if with_previous else None
+    boolean = bank.attributes[slot.attribute].value_type == "boolean"
+    return sentence_case(clause) + "." + (f" Before: {before}." if before and not boolean else "")
+
+
+def oracle_notes(config: TimelineConfig, bank: Language, world: World) -> list[str]:
+    """For each session the notes of an ideal note-taker, shortened until they fit.
+
+    What gives way first: the previous values of side facts, then side facts about others, then all side facts.
+    """
+    notes = []
+    for session in range(len(world.days)):
+        known = _known(world, session)
+        for level in range(4):
+            text = " ".join(_note(bank, slot, values, slot == world.slot or level == 0)
+                            for slot, values in known.items() if _kept(world, slot, level))
+            if len(text) <= config.notes_chars:
+                break
+        notes.append(text)
+    return notes
+
+
+def _kept(world: World, slot: Slot, level: int) -> bool:
+    if level < 2 or slot == world.slot:
+        return True
+    return level == 2 and slot.person == USER
