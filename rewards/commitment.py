@@ -12,33 +12,33 @@ from bisect import bisect_left
 from dataclasses import dataclass, field
 
 from rewards.clauses import Clause, Sentence
+from rewards.cues import Cue
 from rewards.entities import asked_about, belongs_to_other
-from rewards.lexicon import CHANGE_VERBS, Cue
+from rewards.lexicon import CHANGE_VERBS
 from rewards.mentions import Mention
 from rewards.text import BOX_CLOSE, BOX_OPEN, Text
 from rewards.values import Question
+from rewards.words import words
 
 STATED = 30.0
 _BOXED, _FINAL, _SO, _NOW, _GOTO, _HEADLINE, _THEN = 60.0, 20.0, 13.0, 10.0, 6.0, 7.0, 5.0
 _GUESS, _WAS, _ASIDE, _ONCE_FIRST = -5.0, -6.0, -15.0, -8.0
 _BONUS_PREVIOUS = 10.0
 
-_SO_WORDS = frozenset("so therefore thus hence consequently accordingly ultimately overall meaning which".split())
-_PRONOUNS = frozenset("it that this which they those it's that's these".split())
-_EXPLAINERS = frozenset("reasoning explanation rationale justification why because details background context".split())
-_SWAPS = frozenset(
-    "swapped swap swapping traded trading exchanged exchanging replaced replace replacing ditched dropped left gave".split()
+_SO_WORDS = words("so therefore thus hence consequently accordingly ultimately overall meaning which")
+_PRONOUNS = words("it that this which they those it's that's these")
+_EXPLAINERS = words("reasoning explanation rationale justification why because details background context")
+_SWAPS = words(
+    "swapped swap swapping traded trading exchanged exchanging replaced replace replacing ditched dropped left gave"
 )
-_WHEN = frozenset(("last", "in", "at", "back", "earlier"))
-_COMPARED = frozenset(("earlier", "older", "old", "prior", "first"))
-_DENIED = frozenset(
-    "right true correct current valid accurate the it yours anymore so up case your what where mine".split()
-)
-_VERBAL = frozenset("was were is are came comes went has have no been got gave preceded predates predated anymore".split())
-_LANDMARK = frozenset("outside near suburb suburbs edge outskirts north south east west".split())
-_BE = frozenset("was were has have had got is been".split())
-_LIGHT = frozenset("the a an your my at in about around just only some roughly their his her".split())
-_GOT = frozenset("you i we got bought switched moved changed joined took became adopted chose to into on with the".split())
+_WHEN = words("last in at back earlier")
+_COMPARED = words("earlier older old prior first")
+_DENIED = words("right true correct current valid accurate the it yours anymore so up case your what where mine")
+_VERBAL = words("was were is are came comes went has have no been got gave preceded predates predated anymore")
+_LANDMARK = words("outside near suburb suburbs edge outskirts north south east west")
+_BE = words("was were has have had got is been")
+_LIGHT = words("the a an your my at in about around just only some roughly their his her")
+_GOT = words("you i we got bought switched moved changed joined took became adopted chose to into on with the")
 
 
 @dataclass(slots=True, eq=False)
@@ -71,12 +71,12 @@ class Mode:
     """The question asks about something that happened: "last month" or "ago" say when, not that it is over."""
 
 
-_PREVIOUS = frozenset("previous previously former formerly initially originally original prior earlier".split())
+_PREVIOUS = words("previous previously former formerly initially originally original prior earlier")
 _FORMER_PERSON = re.compile(
     r"\b(?:former|previous|prior|old|earlier) (?:\w+ ){0,1}(?:manager|boss|colleague|company|employer|coworker|supervisor"
     r"|roommate|conversations?|chats?|discussions?|sessions?|messages?)\b"
 )
-_NOW_WORDS = frozenset("currently now current still latest nowadays today recent recently presently".split())
+_NOW_WORDS = words("currently now current still latest nowadays today recent recently presently")
 
 
 def question_mode(asked: Question) -> Mode:
@@ -84,11 +84,18 @@ def question_mode(asked: Question) -> Mode:
     lowered = asked.text.lower()
     previous = "before" in words or "used to" in lowered or "until" in words
     if not words & _NOW_WORDS:
-        previous = previous or (bool(words & _PREVIOUS) and not _FORMER_PERSON.search(lowered)) or "at first" in lowered or "to begin with" in lowered
+        previous = (
+            previous
+            or (bool(words & _PREVIOUS) and not _FORMER_PERSON.search(lowered))
+            or "at first" in lowered
+            or "to begin with" in lowered
+        )
         previous = previous or "start out" in lowered or "started out" in lowered or "switched from" in lowered
         previous = previous or ("old" in words and bool(words & {"was", "were", "did", "had"}))
         previous = previous or "was my first" in lowered or "change from" in lowered or "switch from" in lowered
-    future = bool(words & {"plan", "planning", "planned", "going", "will", "upcoming", "next", "intend", "hoping", "want"})
+    future = bool(
+        words & {"plan", "planning", "planned", "going", "will", "upcoming", "next", "intend", "hoping", "want"}
+    )
     if "first" in words and ("or" in words or "earliest" in words):
         previous = True
     event = bool(words & {"did", "was", "were", "had", "ago"}) and not words & (_NOW_WORDS - {"recent", "latest"})
@@ -187,7 +194,7 @@ class Resolver:
             adjectives = {"old", "original", "former", "first"}.intersection(self.low[cue[0] : cue[1]])
             if adjectives & self.asked.words and not self.mode.previous:
                 return
-            if self.mode.event and (word in _WHEN or self.low[cue[1] - 1] == "ago") or (
+            if (self.mode.event and (word in _WHEN or self.low[cue[1] - 1] == "ago")) or (
                 cue[1] - cue[0] == 1 and word in _COMPARED and word in self.asked.words
             ):
                 return
@@ -251,7 +258,7 @@ class Resolver:
                 target.notes.append("first")
 
     def until(self, cue: tuple[int, int, Cue], before: Standing | None, after: Standing | None) -> None:
-        """"M until May", "until May it was M", "M, until you moved to N"."""
+        """ "M until May", "until May it was M", "M, until you moved to N"."""
         why = self.quote(cue)
         if before is None and after is not None and after.index:
             earlier = self.standings[after.index - 1]
@@ -264,7 +271,7 @@ class Resolver:
             self.mark_past(target, why)
 
     def leave(self, cue: tuple[int, int, Cue], clause: Clause, after: Standing) -> None:
-        """"left M", "swapped M for", "swapped it for M"; "haven't left M" keeps M."""
+        """ "left M", "swapped M for", "swapped it for M"; "haven't left M" keeps M."""
         if any(c[2] is Cue.NEG and 0 <= cue[0] - c[1] <= 2 for c in clause.cues):
             return
         between = self.low[cue[1] : after.mention.first]
@@ -290,7 +297,9 @@ class Resolver:
         named = len(foreign) == 1 and any(w in ("to", "at", "in", "with", "on", "of") for w in words)
         return b - a <= 5 and (not foreign or named) and not any(w in _BE for w in words)
 
-    def nearest(self, cue: tuple[int, int, Cue], clause: Clause, before: Standing | None, after: Standing | None) -> Standing | None:
+    def nearest(
+        self, cue: tuple[int, int, Cue], clause: Clause, before: Standing | None, after: Standing | None
+    ) -> Standing | None:
         """A time word marks what follows it when it opens the clause or touches it, else what precedes it."""
         if before is None or after is None:
             return before or after
@@ -299,7 +308,9 @@ class Resolver:
             return before
         return after if gap_after <= gap_before else before
 
-    def before(self, cue: tuple[int, int, Cue], clause: Clause, before: Standing | None, after: Standing | None) -> None:
+    def before(
+        self, cue: tuple[int, int, Cue], clause: Clause, before: Standing | None, after: Standing | None
+    ) -> None:
         why = self.quote(cue)
         if after and self.verges(cue[1], after.mention.first):  # "before M": the other one is the earlier
             if before is not None:
@@ -325,7 +336,7 @@ class Resolver:
         return self.text.quote(s.mention.first, s.mention.last)
 
     def negates_leaving(self, cue: tuple[int, int, Cue], clause: Clause) -> bool:
-        """"You haven't left Porto" keeps Porto."""
+        """ "You haven't left Porto" keeps Porto."""
         for other in clause.cues:
             if other[2] is Cue.LEAVE and cue[1] <= other[0] <= cue[1] + 2:
                 for k in clause.mentions:
@@ -347,14 +358,19 @@ class Resolver:
             if target is None or not self.close(cue[1], target.mention.first):
                 continue
             goal = any(w in ("to", "→", "into") for w in low[target.mention.last : target.mention.last + 8])
-            if change or goal and target.mention.quantity is not None or (goal and len(here) > 1):
+            if change or (goal and target.mention.quantity is not None) or (goal and len(here) > 1):
                 self.mark_past(target, "from")
         for a, b in zip(here, here[1:], strict=False):
             between = low[a.mention.last : b.mention.first]
             if a.key == b.key or not between or len(between) > 6:
                 continue
             bare = [w for w in between if w not in _LIGHT]
-            passive = len(bare) >= 3 and bare[0] in _BE and bare[-1] in ("by", "with") and bare[-2][-2:] in ("ed", "en", "ne", "wn")
+            passive = (
+                len(bare) >= 3
+                and bare[0] in _BE
+                and bare[-1] in ("by", "with")
+                and bare[-2][-2:] in ("ed", "en", "ne", "wn")
+            )
             if bare == ["to"] or passive:
                 self.mark_past(a, " ".join(bare))
                 self.mark_now(b, " ".join(bare), _GOTO)
@@ -392,7 +408,14 @@ class Resolver:
             if clause.opener == "(" and last is not None and last.clause >= number - 1:
                 if self.remark(clause, last):
                     continue
-            cue = next((c for c in clause.cues if c[2] in (Cue.PAST, Cue.CURRENT, Cue.NEG, Cue.UNTIL, Cue.BEFORE, Cue.AFTER, Cue.LEAVE)), None)
+            cue = next(
+                (
+                    c
+                    for c in clause.cues
+                    if c[2] in (Cue.PAST, Cue.CURRENT, Cue.NEG, Cue.UNTIL, Cue.BEFORE, Cue.AFTER, Cue.LEAVE)
+                ),
+                None,
+            )
             if cue is None:
                 continue
             pronoun = any(w in _PRONOUNS for w in self.low[max(clause.first, cue[0] - 3) : cue[0] + 1]) and (
@@ -421,7 +444,7 @@ class Resolver:
                 self.mark_now(target, self.quote(cue))
 
     def remark(self, clause: Clause, last: Standing) -> bool:
-        """"M (old)", "M (until May)", "M (since 2022)"."""
+        """ "M (old)", "M (until May)", "M (since 2022)"."""
         words = self.low[clause.first : clause.last]
         if words == ["old"] or words == ["older"]:
             self.mark_past(last, "old")
@@ -436,12 +459,14 @@ class Resolver:
         return False
 
     def sequence(self) -> None:
-        """"A came first, then B": the later one, once the first is marked as such."""
+        """ "A came first, then B": the later one, once the first is marked as such."""
         for clause in self.clauses:
             cue = next((c for c in clause.cues if c[2] is Cue.THEN), None)
             if cue is None or not clause.mentions:
                 continue
-            target = next((self.standings[k] for k in clause.mentions if self.standings[k].mention.first >= cue[1]), None)
+            target = next(
+                (self.standings[k] for k in clause.mentions if self.standings[k].mention.first >= cue[1]), None
+            )
             if target is None:
                 continue
             earlier = self.standings[target.index - 1] if target.index else None
@@ -474,7 +499,7 @@ class Resolver:
         return kind
 
     def coordinate(self) -> None:
-        """"not A or B", "used to be in A and B": what befalls the first befalls the mentions strung to it."""
+        """ "not A or B", "used to be in A and B": what befalls the first befalls the mentions strung to it."""
         for a, b in zip(self.standings, self.standings[1:], strict=False):
             if "doubtful" in " ".join(a.notes) and not b.dead and self.joined(a, b):
                 b.rank += _GUESS
@@ -543,7 +568,12 @@ class Resolver:
                 for cue in clause.cues:
                     if cue[2] is Cue.FINAL:
                         opens = cue[0] <= clause.first + 1
-                        weak = self.low[cue[0]] in _SO_WORDS or self.low[cue[1] - 1] in ("means", "appears", "seems", "like")
+                        weak = self.low[cue[0]] in _SO_WORDS or self.low[cue[1] - 1] in (
+                            "means",
+                            "appears",
+                            "seems",
+                            "like",
+                        )
                         if (weak and opens) or not weak:
                             strength, start = max(strength, _SO if weak else _FINAL), cue[0]
                             count += 1
@@ -602,11 +632,15 @@ class Resolver:
             bare[0].notes.append("headline")
 
     def corrections(self) -> None:
-        """"A. Sorry, B": a live, different value after a correcting phrase replaces all before it."""
+        """ "A. Sorry, B": a live, different value after a correcting phrase replaces all before it."""
         places = [c[0] for clause in self.clauses for c in clause.cues if c[2] is Cue.CORRECTION]
         if not places:
             return
-        places += [clause.first for clause in self.clauses if clause.last - clause.first == 1 and self.low[clause.first] == "no"]
+        places += [
+            clause.first
+            for clause in self.clauses
+            if clause.last - clause.first == 1 and self.low[clause.first] == "no"
+        ]
         cut = -1
         for place in sorted(places):
             following = next((s for s in self.standings if s.mention.first > place and not s.dead), None)
@@ -618,7 +652,33 @@ class Resolver:
                 self.kill(s, "corrected away")
 
 
-_FILLER = frozenset("the a an at in on it it's is its to your my about around of and by you're they are that's that".split())
+_FILLER = words("the a an at in on it it's is its to your my about around of and by you're they are that's that")
 _STRING = frozenset(
-    ", ; \n ( ) : the a an your my maybe perhaps possibly also either even just - & . at in on to".split(" ")
+    [
+        ",",
+        ";",
+        "\n",
+        "(",
+        ")",
+        ":",
+        "the",
+        "a",
+        "an",
+        "your",
+        "my",
+        "maybe",
+        "perhaps",
+        "possibly",
+        "also",
+        "either",
+        "even",
+        "just",
+        "-",
+        "&",
+        ".",
+        "at",
+        "in",
+        "on",
+        "to",
+    ]
 ) | {"\n"}

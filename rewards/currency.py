@@ -18,11 +18,13 @@ from rewards.abstention import says_unknown
 from rewards.alternatives import rivals
 from rewards.clauses import Sentence, scan, segment
 from rewards.commitment import STATED, Resolver, Standing
-from rewards.lexicon import STOP, Cue
+from rewards.cues import Cue
+from rewards.lexicon import STOP
 from rewards.mentions import GOLD, OTHER, STALE, Mention, Reading, find, find_all, read_answer
 from rewards.polarity import polarity
 from rewards.text import BOX_OPEN, Text, tokenise
 from rewards.values import Question, Value, asks_yes_no, canon, read_question, read_value
+from rewards.words import words
 
 GRADER_VERSION = "1.0"
 """Changes whenever any verdict may change; result rows record it."""
@@ -120,7 +122,9 @@ def _quote_refusal(text: Text, sentences: list[Sentence]) -> str:
     return repr(text.quote(first[0], min(first[1] + 4, len(text.lower))))
 
 
-def _decide(reading: Reading, value: Value, standings: list[Standing], sentences: list[Sentence], asked: Question) -> Grade:
+def _decide(
+    reading: Reading, value: Value, standings: list[Standing], sentences: list[Sentence], asked: Question
+) -> Grade:
     text = reading.text
     known = [s for s in standings if s.mention.who != OTHER]
     live = [s for s in standings if not s.dead]
@@ -132,9 +136,13 @@ def _decide(reading: Reading, value: Value, standings: list[Standing], sentences
     named_stale = any(s.mention.who == STALE for s in known)
     if BOX_OPEN in text.lower and not any(s.rank >= 80 for s in live):
         boxed = text.lower.index(BOX_OPEN)
-        if boxed + 1 < len(text.lower) and not any(c[0] > boxed for c in refusals) and text.lower[boxed + 1][0].isalnum():
+        if (
+            boxed + 1 < len(text.lower)
+            and not any(c[0] > boxed for c in refusals)
+            and text.lower[boxed + 1][0].isalnum()
+        ):
             return _grade("wrong", f"boxed another value: {text.raw[text.start[boxed] : text.start[boxed] + 60]!r}")
-    other = _concludes_otherwise(text, sentences, standings)
+    other = _concludes_otherwise(text, sentences, standings) if standings else ""
     if other:
         return _grade("wrong", f"concludes with another value: {other!r}")
     if live and refusals and _refusal_prevails(text, live, refusals, sentences):
@@ -156,7 +164,12 @@ def _concludes_otherwise(text: Text, sentences: list[Sentence], standings: list[
     low = text.lower
     for sentence in reversed(sentences):
         cue = next(
-            (c for cl in reversed(sentence.clauses) for c in reversed(cl.cues) if c[2] is Cue.FINAL and "answer" in low[c[0] : c[1]]),
+            (
+                c
+                for cl in reversed(sentence.clauses)
+                for c in reversed(cl.cues)
+                if c[2] is Cue.FINAL and "answer" in low[c[0] : c[1]]
+            ),
             None,
         )
         if cue is None:
@@ -166,9 +179,8 @@ def _concludes_otherwise(text: Text, sentences: list[Sentence], standings: list[
         if any(c[2] in (Cue.REFUSAL, Cue.HEDGE) for cl in sentence.clauses for c in cl.cues):
             return ""
         words = [w for w in low[cue[1] : sentence.last] if w[0].isalnum()]
-        named = any(text.capital(i) for i in range(cue[1], sentence.last) if low[i][0].isalpha() and low[i] not in STOP)
-        digits = any(w[0].isdigit() for w in words)
-        if 1 <= len(words) <= 10 and (named or digits) and not set(words) & {"above", "same", "this", "that", "it"}:
+        content = [w for w in words if w not in STOP]
+        if content and len(words) <= 10 and not set(words) & {"above", "same", "this", "that", "it"}:
             return text.quote(cue[0], sentence.last)
         return ""
     return ""
@@ -194,7 +206,11 @@ def _verdict(
     lead = leaders[-1]
     if GOLD in whos and OTHER in whos:
         others = {s.key for s in leaders if s.mention.who == OTHER}
-        return _grade("hedged", f"names the gold and another value: {_said(text, lead)} ({len(others)})", names_stale=STALE in whos)
+        return _grade(
+            "hedged",
+            f"names the gold and another value: {_said(text, lead)} ({len(others)})",
+            names_stale=STALE in whos,
+        )
     if GOLD in whos and STALE in whos:
         picked = _about_asked(text, leaders, sentences, asked)
         if picked is None:
@@ -244,7 +260,7 @@ def _about_asked(text: Text, leaders: list[Standing], sentences: list[Sentence],
     return picked[-1]
 
 
-_SOURCES = frozenset("per another other note notes session message entry according says say said earlier".split())
+_SOURCES = words("per another other note notes session message entry according says say said earlier")
 
 
 def _competes(
@@ -287,11 +303,14 @@ def _in_sum(low: list[str], s: Standing) -> bool:
     return before in _OPERATORS or after in _OPERATORS or after == "="
 
 
-_OPERATORS = frozenset(("+", "×", "÷", "*", "x"))
+_OPERATORS = words("+ × ÷ * x")
 
 
 def _corrective(low: list[str], s: Standing) -> bool:
-    return any(w in ("mean", "sorry", "correction", "actually", "no") for w in low[max(0, s.mention.first - 4) : s.mention.first])
+    return any(
+        w in ("mean", "sorry", "correction", "actually", "no")
+        for w in low[max(0, s.mention.first - 4) : s.mention.first]
+    )
 
 
 def _chained(low: list[str], a: Standing, b: Standing) -> bool:
@@ -304,7 +323,9 @@ def _chained(low: list[str], a: Standing, b: Standing) -> bool:
 _CHAIN = frozenset((",", "or", "and", "/", "\n", "maybe", "perhaps", "possibly", "either", "|", ";", "the", "a"))
 
 
-def _refusal_prevails(text: Text, live: list[Standing], refusals: list[tuple[int, int, Cue]], sentences: list[Sentence]) -> bool:
+def _refusal_prevails(
+    text: Text, live: list[Standing], refusals: list[tuple[int, int, Cue]], sentences: list[Sentence]
+) -> bool:
     """Whether "I don't know" outweighs the values named around it."""
     top = max(s.rank for s in live)
     leaders = [s for s in live if s.rank > top - 3.0]
@@ -355,7 +376,11 @@ def _without_commitment(
     if known:
         return _grade("wrong", f"{_said(text, known[-1])}: {known[-1].dead}")
     hedges = [c for s in sentences for cl in s.clauses for c in cl.cues if c[2] is Cue.HEDGE]
-    if hedges and not standings and text.lower[hedges[0][0]] in ("whichever", "whatever", "either", "depends", "depending", "both", "any"):
+    if (
+        hedges
+        and not standings
+        and text.lower[hedges[0][0]] in ("whichever", "whatever", "either", "depends", "depending", "both", "any")
+    ):
         return _grade("hedged", f"names no value: {text.quote(hedges[0][0], hedges[0][1])!r}")
     if not standings and _names_nothing(text, asked):
         return _grade("hedged", "names no value")
@@ -363,21 +388,23 @@ def _without_commitment(
 
 
 def _names_other_after(text: Text, sentences: list[Sentence], standings: list[Standing]) -> bool:
-    """"I'm not sure about X. It's Dr. Hale, though.": a name of no known value, given as an answer in a later sentence."""
+    """ "I'm not sure about X. It's Dr. Hale, though.": a name of no known value, given as an answer in a later sentence."""
     if standings or len(sentences) != 2 or any(c[2] is Cue.REFUSAL for cl in sentences[1].clauses for c in cl.cues):
         return False
     first, last = sentences[1].first, sentences[1].last
     opens = text.lower[first] in ("it's", "it", "that's") and not sentences[1].is_question
-    return opens and any(text.capital(i) and text.lower[i] not in STOP for i in range(first + 1, last))
+    return opens and 1 <= sum(w[0].isalnum() and w not in STOP for w in text.lower[first + 1 : last]) <= 3
 
 
 def _names_nothing(text: Text, asked: Question) -> bool:
-    """"The answer is whatever is current": words about an answer, none that could be one."""
+    """ "The answer is whatever is current": words about an answer, none that could be one."""
     low = text.lower
-    return any(w in _ANY for w in low) and all(w in _ANY or w in STOP or w in _ABOUT or canon(w) in asked.canon or not w[0].isalnum() for w in low)
+    return any(w in _ANY for w in low) and all(
+        w in _ANY or w in STOP or w in _ABOUT or canon(w) in asked.canon or not w[0].isalnum() for w in low
+    )
 
 
-_ANY = frozenset("current latest newest recent correct right last whichever whatever either applicable valid true".split())
-_ABOUT = frozenset("answer value most gave given said told chose is one choice option note notes mentioned".split())
+_ANY = words("current latest newest recent correct right last whichever whatever either applicable valid true")
+_ABOUT = words("answer value most gave given said told chose is one choice option note notes mentioned")
 
 __all__ = ["GRADER_VERSION", "Grade", "Mention", "Verdict", "grade", "mentions_value"]

@@ -64,11 +64,14 @@ class Judgement:
         return None if self.verdict is None else int(self.verdict == "correct")
 
 
-def build_prompt(
-    question: str, gold: str, stale: Sequence[str], answer: str, *, abstain: bool = False
-) -> Messages:
+def build_prompt(question: str, gold: str, stale: Sequence[str], answer: str, *, abstain: bool = False) -> Messages:
     """The judge's messages. The answer comes last and as a JSON string, so that it cannot pose as instructions."""
-    task: dict[str, Any] = {"question": question, "right value": gold, "superseded values": list(stale), "answer": answer}
+    task: dict[str, Any] = {
+        "question": question,
+        "right value": gold,
+        "superseded values": list(stale),
+        "answer": answer,
+    }
     if abstain:
         task = {"question": question, "what is known": gold, "answer": answer}
     system = f"{INSTRUCTIONS}\n{ABSTENTION}" if abstain else INSTRUCTIONS
@@ -101,9 +104,7 @@ class Judge:
     complete: Complete
     model: str
 
-    def judge(
-        self, question: str, gold: str, stale: Sequence[str], answer: str, *, abstain: bool = False
-    ) -> Judgement:
+    def judge(self, question: str, gold: str, stale: Sequence[str], answer: str, *, abstain: bool = False) -> Judgement:
         """Grade one answer: a verdict, or UNSCORED with the reason (no reply, or a reply that is not the structure)."""
         messages = build_prompt(question, gold, stale, answer, abstain=abstain)
         digest = prompt_hash(messages)

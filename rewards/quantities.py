@@ -27,6 +27,7 @@ from rewards.units import (
     SCALES,
     WEEKDAYS,
 )
+from rewards.words import words
 
 
 class Quantity(NamedTuple):
@@ -55,14 +56,43 @@ class Quantity(NamedTuple):
     last: int
 
 
-_LINKS = frozenset(("-", "to", "through", "til", "till", "until", "and", "a", "bis", "à"))
+_LINKS = words("- to through til till until and a bis à")
 _COUNTABLE_AFTER_ONE = frozenset(("time", "times"))
-_NOT_A_NUMBER_BEFORE = frozenset(
+_NOT_A_NUMBER_BEFORE = words(
     "no any some every each this that which another other the only not last next new old first second right wrong"
-    " same correct current previous latest either neither former latter a good bad big small".split()
+    " same correct current previous latest either neither former latter a good bad big small"
 )
 _NOT_A_NUMBER_AFTER = frozenset(
-    "of that you is was who which another where i we they he she it with in on for from , . ; : ) ! ? \n".split(" ")
+    [
+        "of",
+        "that",
+        "you",
+        "is",
+        "was",
+        "who",
+        "which",
+        "another",
+        "where",
+        "i",
+        "we",
+        "they",
+        "he",
+        "she",
+        "it",
+        "with",
+        "in",
+        "on",
+        "for",
+        "from",
+        ",",
+        ".",
+        ";",
+        ":",
+        ")",
+        "!",
+        "?",
+        "\n",
+    ]
 )
 
 
@@ -84,13 +114,14 @@ def _words_to_number(low: list[str], i: int, n: int) -> tuple[float, int, bool] 
         if word in NUMBER_WORDS:
             value = NUMBER_WORDS[word]
             if seen and not (
-                (current % 100 == 0 and value < 100 and (current > 0 or total > 0)) or (current % 10 == 0 and current > 9 and value < 10)
+                (current % 100 == 0 and value < 100 and (current > 0 or total > 0))
+                or (current % 10 == 0 and current > 9 and value < 10)
             ):
                 break
             current += value
             seen = True
             j += 1
-        elif word in ORDINAL_WORDS and (not seen or (j > i and low[j - 1] in ("-", "and") or current % 10 == 0)):
+        elif word in ORDINAL_WORDS and (not seen or ((j > i and low[j - 1] in ("-", "and")) or current % 10 == 0)):
             if seen and current and ORDINAL_WORDS[word] >= 10 and current % 100:
                 break
             return total + current + ORDINAL_WORDS[word], j + 1, True
@@ -104,7 +135,9 @@ def _words_to_number(low: list[str], i: int, n: int) -> tuple[float, int, bool] 
                 total += (current or 1) * scale
                 current, last_scale = 0.0, scale
             j += 1
-        elif seen and word == "-" and j + 1 < n and current % 10 == 0 and 20 <= current % 100 + (current % 100 == 0) * 20:
+        elif (
+            seen and word == "-" and j + 1 < n and current % 10 == 0 and current % 100 + (current % 100 == 0) * 20 >= 20
+        ):
             following = low[j + 1]
             if NUMBER_WORDS.get(following, 99) < 10 and current % 100 >= 20:
                 j += 1
@@ -119,7 +152,8 @@ def _words_to_number(low: list[str], i: int, n: int) -> tuple[float, int, bool] 
     return (total + current, j, ordinal) if seen else None
 
 
-_AFTER_ONCE = frozenset("a an per every each in this last so weekly daily monthly yearly and or before already".split())
+_BEFORE_A_DAY = words("on every each next this last until till since from to and or in by of , ( / - |")
+_AFTER_ONCE = words("a an per every each in this last so weekly daily monthly yearly and or before already")
 
 
 class _Parser:
@@ -153,10 +187,8 @@ class _Parser:
         if token in MONTHS:
             return self.month_first(i)
         if token in WEEKDAYS:
-            if len(token) <= 3 and not self.text.capital(i):
-                return None
-            if token in ("wed", "sat", "sun") and self.n > 2 and (i == 0 or low[i - 1] not in ("on", "every", "each", "next", "this")):
-                return None
+            if len(token) <= 3 and self.n > 2 and (i == 0 or low[i - 1] not in _BEFORE_A_DAY):
+                return None  # "he sat", "the sun", "to wed"
             return Quantity("weekday", WEEKDAYS[token], "", WEEKDAYS[token], token, i, i + 1)
         if token in FREQUENCY_WORDS:
             return Quantity("rate", FREQUENCY_WORDS[token], "", 1, token, i, i + 1)
@@ -205,7 +237,12 @@ class _Parser:
                     small, large = min(value, below), max(value, below)
                     if 1 <= small <= 12 < large <= 31 and not (j + 2 < n and low[j + 2] == "/"):
                         return None  # "6/21": a date, read by short_date
-                if below and value < below and j + 2 < n and (low[j + 2] in ("of", "cup", "cups") or self.has_unit(j + 2)):
+                if (
+                    below
+                    and value < below
+                    and j + 2 < n
+                    and (low[j + 2] in ("of", "cup", "cups") or self.has_unit(j + 2))
+                ):
                     value, j = value / below, j + 2
             elif j + 2 < n and low[j + 1] == "/" and self.text.glued(j + 1):
                 top, below = _number(low[j]), _number(low[j + 2])
@@ -238,7 +275,7 @@ class _Parser:
         return value, j, ordinal
 
     def decimal_comma(self, i: int) -> bool:
-        """"22,50" is 22.5 next to a currency."""
+        """ "22,50" is 22.5 next to a currency."""
         low, n = self.low, self.n
         if i + 2 >= n or low[i + 1] != "," or not (low[i].isdigit() and low[i + 2].isdigit() and len(low[i + 2]) == 2):
             return False
@@ -293,7 +330,9 @@ class _Parser:
             return self.extend_duration(span, first)
         if token == "once":
             after = low[i + 1] if i + 1 < n else "."
-            counted = not after[0].isalpha() or after in _AFTER_ONCE or (i > 0 and low[i - 1] in ("only", "just", "exactly"))
+            counted = (
+                not after[0].isalpha() or after in _AFTER_ONCE or (i > 0 and low[i - 1] in ("only", "just", "exactly"))
+            )
             if not counted:
                 return None  # "you once had"
             return self.times(1.0, i + 1, first, "once")
@@ -324,7 +363,14 @@ class _Parser:
             unit = self.unit(value, j, first)
             if unit is not None:
                 return unit
-        if j < n and self.text.glued(j) and low[j].isalpha() and len(low[j]) == 1 and low[first].isdigit() and low[j] not in "xks":
+        if (
+            j < n
+            and self.text.glued(j)
+            and low[j].isalpha()
+            and len(low[j]) == 1
+            and low[first].isdigit()
+            and low[j] not in "xks"
+        ):
             return None  # "14b"
         if low[j - 1] == "dozen":
             return Quantity("number", value, "", value / 12, "dozen", first, j)
@@ -354,7 +400,9 @@ class _Parser:
             span = Quantity("duration", value * factor, base, value, token, first, j + 1)
             return self.extend_duration(span, first)
         if token == "°" and j + 1 < n and low[j + 1] in ("c", "f"):
-            return Quantity("measure", value, "celsius" if low[j + 1] == "c" else "fahrenheit", value, "°", first, j + 2)
+            return Quantity(
+                "measure", value, "celsius" if low[j + 1] == "c" else "fahrenheit", value, "°", first, j + 2
+            )
         if token == "°" or token in ("degree", "degrees"):
             if j + 1 < n and low[j + 1] in ("celsius", "fahrenheit", "c", "f"):
                 unit = "celsius" if low[j + 1][0] == "c" else "fahrenheit"
@@ -431,7 +479,7 @@ class _Parser:
         return found
 
     def indefinite(self, i: int) -> Quantity | None:
-        """"an hour", "half an hour", "a quarter of an hour", "three quarters of an hour", "a fortnight"."""
+        """ "an hour", "half an hour", "a quarter of an hour", "three quarters of an hour", "a fortnight"."""
         low, n = self.low, self.n
         fraction, j = 1.0, i
         if low[i] in ("a", "an") and i + 1 < n and low[i + 1] in ("half", "quarter"):
@@ -461,14 +509,14 @@ class _Parser:
         return Quantity("duration", fraction * factor, base, fraction, low[j], i, j + 1)
 
     def times(self, count: float, j: int, first: int, word: str) -> Quantity:
-        """"3 times", and when a period follows, "3 times a week" as a rate."""
+        """ "3 times", and when a period follows, "3 times a week" as a rate."""
         period = self.period(j)
         if period:
             return Quantity("rate", (count, period[0]), "", count, word, first, period[1])
         return Quantity("number", count, "", count, word, first, j)
 
     def period(self, j: int) -> tuple[float, int] | None:
-        """"a week", "per month", "each day", "every two weeks", "weekly" from token j: (days, next token)."""
+        """ "a week", "per month", "each day", "every two weeks", "weekly" from token j: (days, next token)."""
         low, n = self.low, self.n
         if j >= n:
             return None
@@ -482,7 +530,7 @@ class _Parser:
         return None
 
     def every(self, i: int) -> Quantity | None:
-        """"every week", "every other week", "every two weeks", "every third day"; not "every Tuesday"."""
+        """ "every week", "every other week", "every two weeks", "every third day"; not "every Tuesday"."""
         low, n = self.low, self.n
         j, step = i + 1, 1.0
         if j < n and low[j] in ("single",):
@@ -531,7 +579,7 @@ class _Parser:
         return Quantity("range", (value * scale, high[0] * scale), unit, value, label, first, end)
 
     def spans_a_range(self, first: int) -> bool:
-        """"from 6 to 8" is a change unless the words before say otherwise."""
+        """ "from 6 to 8" is a change unless the words before say otherwise."""
         return first > 1 and self.low[first - 2] in ("anywhere", "ranging", "ranges", "range", "varies", "somewhere")
 
     def from_unit(self, value: float, j: int, first: int) -> Quantity | None:
@@ -541,7 +589,7 @@ class _Parser:
         return found if found and found.kind in ("duration", "measure", "percent", "money") else None
 
     def money(self, i: int) -> Quantity | None:
-        """"$1,200", "$1.35k", "$40 million"; also a range "$30-40k"."""
+        """ "$1,200", "$1.35k", "$40 million"; also a range "$30-40k"."""
         got = self.read(i + 1)
         if got is None:
             return None
@@ -577,7 +625,7 @@ class _Parser:
         return Quantity("clock", (minutes, half), "", minutes, "time", first, j)
 
     def clock_suffix(self, value: float, j: int, first: int) -> Quantity | None:
-        """"7 pm", "seven in the evening", "8 o'clock", "seven thirty" (words only), "19 h"."""
+        """ "7 pm", "seven in the evening", "8 o'clock", "seven thirty" (words only), "19 h"."""
         low = self.low
         token = low[j]
         if value != int(value) and 0 < value < 13 and token in AM_PM and low[j - 1][-3:-2] == ".":  # "6.15 am"
@@ -603,7 +651,7 @@ class _Parser:
         return None
 
     def spoken_clock(self, i: int) -> Quantity | None:
-        """"half past seven", "a quarter to seven", "ten past six"."""
+        """ "half past seven", "a quarter to seven", "ten past six"."""
         low, n = self.low, self.n
         j = i + 1 if low[i] == "a" else i
         if j + 2 >= n + 0 and j + 2 > n:
@@ -634,7 +682,7 @@ class _Parser:
         return i > 0 and self.low[i - 1] in ("at", "by") and (i < 2 or self.low[i - 2] != "looking")
 
     def colon(self, i: int) -> Quantity:
-        """"7:30 am" is a clock time; a bare "18:25" stays open: time of day, m:ss or h:mm."""
+        """ "7:30 am" is a clock time; a bare "18:25" stays open: time of day, m:ss or h:mm."""
         token = self.low[i]
         parts = tuple(int(p) for p in token.split(":")[:4])
         if len(parts) == 2 and parts[0] <= 24 and parts[1] < 60 and len(token.split(":")[1]) == 2:
@@ -653,7 +701,7 @@ class _Parser:
         return Quantity("colon", parts, "", parts[0], token, i, j)
 
     def short_date(self, i: int) -> Quantity | None:
-        """"6/21": a month and a day when only one order is possible."""
+        """ "6/21": a month and a day when only one order is possible."""
         low = self.low
         if not (low[i].isdigit() and low[i + 2].isdigit() and self.text.glued(i + 2)):
             return None
@@ -684,32 +732,34 @@ class _Parser:
         return 0, j
 
     def month_first(self, i: int) -> Quantity | None:
-        """"March 14", "March the 14th, 2026", "March 2026", "March". "may" counts only next to a day or a year."""
+        """ "March 14", "March the 14th, 2026", "March 2026", "March". "may" counts only next to a day or a year."""
         low, n = self.low, self.n
         j = i + 1
         if j < n and low[j] == "." and len(low[i]) <= 4:
             j += 1
         k = j + 1 if j < n and low[j] == "the" else j
-        day = self.read(k) if k < n and (low[k][0].isdigit() or low[k] in ORDINAL_WORDS or low[k] in NUMBER_WORDS) else None
+        day = (
+            self.read(k)
+            if k < n and (low[k][0].isdigit() or low[k] in ORDINAL_WORDS or low[k] in NUMBER_WORDS)
+            else None
+        )
         if day and day[0] == int(day[0]) and 1 <= day[0] <= 31:
             year, end = self.year(day[1])
             return Quantity("date", (year, MONTHS[low[i]], int(day[0])), "", 0, low[i], i, end)
         year, end = self.year(j)
         if year:
             return Quantity("date", (year, MONTHS[low[i]], 0), "", 0, low[i], i, end)
-        if low[i] in ("may", "march", "mar", "dec", "sep", "oct", "jan", "jun", "jul") and not self.text.capital(i):
-            return None
-        if low[i] == "may" and (i == 0 or low[i - 1] not in ("in", "until", "since", "by", "of", "last", "this", "next")):
-            return None
+        if (len(low[i]) <= 3 or low[i] == "march") and self.n > 2 and (i == 0 or low[i - 1] not in _BEFORE_A_DAY):
+            return None  # "you may", "they march"
         return Quantity("date", (0, MONTHS[low[i]], 0), "", 0, low[i], i, i + 1)
 
     def day_first(self, value: float, j: int, first: int, ordinal: bool) -> Quantity | None:
-        """"14 March", "14th of March 2026", "the fourteenth of March"."""
+        """ "14 March", "14th of March 2026", "the fourteenth of March"."""
         low, n = self.low, self.n
         k = j + 1 if j < n and low[j] == "of" else j
         if k >= n or low[k] not in MONTHS or not 1 <= value <= 31:
             return None
-        if low[k] == "may" and k + 1 < n and low[k + 1] in ("be", "have", "not", "well") and not self.text.capital(k):
+        if low[k] == "may" and k + 1 < n and low[k + 1] in ("be", "have", "not", "well"):
             return None
         year, end = self.year(k + 1)
         return Quantity("date", (year, MONTHS[low[k]], int(value)), "", 0, low[k], first, end)
@@ -779,12 +829,12 @@ def _question_units(asked: frozenset[str]) -> tuple[frozenset[str], bool, bool, 
     return spans, money, percent, clock
 
 
-_MONEY_WORDS = frozenset(
-    "much cost costs price paid pay spend spent budget worth rent salary earn earned money dollars amount fee save saved"
-    " cashback total charge charged owe raised raise made discount premium deposit bill mortgage loan income wage wages"
-    " savings price".split()
+_MONEY_WORDS = words(
+    "much cost costs price paid pay spend spent budget worth rent salary earn earned money dollars amount fee"
+    " save saved cashback total charge charged owe raised raise made discount premium deposit bill mortgage loan"
+    " income wage wages savings price"
 )
-_PERCENT_WORDS = frozenset("percent percentage share fraction proportion rate portion discount % tip interest part".split())
+_PERCENT_WORDS = words("percent percentage share fraction proportion rate portion discount % tip interest part")
 
 
 def same(gold: Quantity, seen: Quantity, asked: frozenset[str] = frozenset()) -> bool:
@@ -813,7 +863,7 @@ def _same_kind(gold: Quantity, seen: Quantity) -> bool:
         assert isinstance(s, tuple)
         units = gold.unit == seen.unit or not gold.unit or not seen.unit
         raw_equal = _close(g[0], s[0]) and _close(g[1], s[1])
-        return units and raw_equal or (bool(gold.unit) != bool(seen.unit) and _raw_ends(gold) == _raw_ends(seen))
+        return (units and raw_equal) or (bool(gold.unit) != bool(seen.unit) and _raw_ends(gold) == _raw_ends(seen))
     if gold.kind == "date":
         assert isinstance(g, tuple)
         assert isinstance(s, tuple)
@@ -876,8 +926,12 @@ def _number_matches(plain: Quantity, other: Quantity, asked: frozenset[str], *, 
         return any(base == unit and _close(value * factor, other.value) for factor, base in wanted)
     if other.kind == "clock":
         assert isinstance(other.value, tuple)
-        return clock and other.value[0] % 60 == 0 and value == int(value) and 0 < value <= 24 and (
-            value * 60 % 720 == other.value[0] % 720
+        return (
+            clock
+            and other.value[0] % 60 == 0
+            and value == int(value)
+            and 0 < value <= 24
+            and (value * 60 % 720 == other.value[0] % 720)
         )
     if other.kind == "rate":
         assert isinstance(other.value, tuple)

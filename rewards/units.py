@@ -2,27 +2,41 @@
 
 from __future__ import annotations
 
+from rewards.words import groups, listed
+
 NUMBER_WORDS: dict[str, float] = {
-    w: float(i)
-    for i, w in enumerate(
-        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen"
-        " seventeen eighteen nineteen".split()
+    word: float(value)
+    for value, word in enumerate(
+        listed(
+            "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen"
+            " seventeen eighteen nineteen"
+        )
     )
-} | {w: 10.0 * i for i, w in enumerate("twenty thirty forty fifty sixty seventy eighty ninety".split(), start=2)}
+}
+NUMBER_WORDS |= {
+    word: 10.0 * value
+    for value, word in enumerate(listed("twenty thirty forty fifty sixty seventy eighty ninety"), start=2)
+}
 NUMBER_WORDS["fourty"] = 40.0
-for _value, _names in enumerate(
-    "zwei dos deux|drei tres trois|vier cuatro quatre quattro|funf cinco cinq cinque|sechs seis|sieben siete sette"
-    "|acht ocho huit|neun nueve neuf|zehn diez dieci|onze|zwolf doce douze|dreizehn trece|vierzehn catorce".split("|"),
-    start=2,
-):
-    for _name in _names.split():  # German, Spanish, French, Italian; none that is an English word
-        NUMBER_WORDS[_name] = float(_value)
+NUMBER_WORDS |= {  # German, Spanish, French, Italian; none that is an English word
+    word: float(value)
+    for value, same in enumerate(
+        groups(
+            "zwei dos deux|drei tres trois|vier cuatro quatre quattro|funf cinco cinq cinque|sechs seis|sieben siete sette"
+            "|acht ocho huit|neun nueve neuf|zehn diez dieci|onze|zwolf doce douze|dreizehn trece|vierzehn catorce"
+        ),
+        start=2,
+    )
+    for word in same
+}
 
 ORDINAL_WORDS: dict[str, float] = {
-    w: float(i)
-    for i, w in enumerate(
-        "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth"
-        " fifteenth sixteenth seventeenth eighteenth nineteenth twentieth".split(),
+    word: float(value)
+    for value, word in enumerate(
+        listed(
+            "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth"
+            " fifteenth sixteenth seventeenth eighteenth nineteenth twentieth"
+        ),
         start=1,
     )
 } | {"thirtieth": 30.0, "fortieth": 40.0, "fiftieth": 50.0}
@@ -145,21 +159,27 @@ for _names, _dimension, _factor in (
         MEASURES[_name] = (_dimension, _factor)
 del MEASURES["k"], MEASURES["w"], MEASURES["cup"], MEASURES["cups"]  # cups are counted, not measured
 
-MONTHS: dict[str, int] = {}
-for _i, _names in enumerate(
-    "january jan|february feb|march mar|april apr|may|june jun|july jul|august aug|september sep sept|october oct"
-    "|november nov|december dec".split("|"),
-    start=1,
-):
-    for _name in _names.split():
-        MONTHS[_name] = _i
+MONTHS: dict[str, int] = {
+    word: number
+    for number, same in enumerate(
+        groups(
+            "january jan|february feb|march mar|april apr|may|june jun|july jul|august aug|september sep sept|october oct"
+            "|november nov|december dec"
+        ),
+        start=1,
+    )
+    for word in same
+}
 
-WEEKDAYS: dict[str, int] = {}
-for _i, _names in enumerate(
-    "monday mondays mon|tuesday tuesdays tue tues|wednesday wednesdays wed weds|thursday thursdays thu thur thurs"
-    "|friday fridays fri|saturday saturdays sat|sunday sundays sun".split("|")
-):
-    for _name in _names.split():
-        WEEKDAYS[_name] = _i
+WEEKDAYS: dict[str, int] = {
+    word: number
+    for number, same in enumerate(
+        groups(
+            "monday mondays mon|tuesday tuesdays tue tues|wednesday wednesdays wed weds|thursday thursdays thu thur thurs"
+            "|friday fridays fri|saturday saturdays sat|sunday sundays sun"
+        )
+    )
+    for word in same
+}
 
 AM_PM = {"am": "am", "a.m.": "am", "a.m": "am", "pm": "pm", "p.m.": "pm", "p.m": "pm"}

@@ -14,13 +14,14 @@ from rewards.lexicon import STOP
 from rewards.quantities import Quantity, parse
 from rewards.text import Text, tokenise
 from rewards.units import DURATIONS, MEASURES, NUMBER_WORDS, ORDINAL_WORDS
+from rewards.words import words
 
-YES = frozenset("yes yeah yep yup yea aye affirmative".split())
-NO = frozenset("no nope nah nay negative".split())
+YES = words("yes yeah yep yup yea aye affirmative")
+NO = words("no nope nah nay negative")
 
-SKIPPED = frozenset("a an the my your his her their our its - ' this these those".split())
+SKIPPED = words("a an the my your his her their our its - ' this these those")
 """Tokens that carry no part of a name: articles, owners, hyphens."""
-_DOTTED = frozenset("dr mr mrs ms st ave mt jr sr prof no".split())
+_DOTTED = words("dr mr mrs ms st ave mt jr sr prof no")
 _SUFFIXES = frozenset(("st", "nd", "rd", "th"))
 _ALIASES = {
     "&": "and", "beneath": "under", "underneath": "under", "below": "under", "grey": "gray", "colour": "color",
@@ -29,7 +30,7 @@ _ALIASES = {
     "centre": "center", "theatre": "theater", "neighbour": "neighbor", "saint": "st", "mount": "mt", "fort": "ft",
     "bicycle": "bike", "photo": "photograph", "pic": "photograph", "picture": "photograph", "automobile": "car",
 }  # fmt: skip
-_LEADING = frozenset("in at on to from by of with for into inside the".split())
+_LEADING = words("in at on to from by of with for into inside the")
 _GENERIC_TAIL = re.compile(r"[^\W\d_]+")
 
 
@@ -177,7 +178,7 @@ def _may_stand_alone(inner: str, main: str) -> bool:
         return True
     if not inner_q:
         return False
-    return bool(main_q) and inner_q[0].raw == main_q[0].raw or any(
+    return (bool(main_q) and inner_q[0].raw == main_q[0].raw) or any(
         q.kind in ("colon", "duration", "clock") for q in inner_q
     )
 
@@ -201,9 +202,9 @@ def read_value(value: str, question: str) -> Value:
     return Value(value, tuple(forms))
 
 
-_POLAR = frozenset(
-    "do does did is are was were am have has had can could will would should may might shall isn't aren't don't doesn't"
-    " didn't haven't hasn't".split()
+_POLAR = words(
+    "do does did is are was were am have has had can could will would should may might shall isn't aren't don't"
+    " doesn't didn't haven't hasn't"
 )
 
 
@@ -266,22 +267,27 @@ def _pure_quantity(text: Text, asked: Question) -> Quantity | None:
     return quantity
 
 
-_QUANTITY_FILLER = frozenset(
-    "every each about around approximately roughly nearly almost over under exactly close total number ago old each way times time"
-    " so far altogether together least most more than per ounces completed currently total daily weekly now".split()
+_QUANTITY_FILLER = words(
+    "every each about around approximately roughly nearly almost over under exactly close total number ago old"
+    " each way times time so far altogether together least most more than per ounces completed currently total"
+    " daily weekly now"
 )
 
 
-_ORDER = re.compile(r"\border of\b|\bin (?:what |which )?order\b|\b(?:what|which) order\b|\bsequence\b|\bfirst to last\b")
+_ORDER = re.compile(
+    r"\border of\b|\bin (?:what |which )?order\b|\b(?:what|which) order\b|\bsequence\b|\bfirst to last\b"
+)
 
 
 def _list_form(spelling: str, text: Text, asked: Question) -> Form | None:
-    """"A and B", "A, B, and C", one item a line. A comma alone does not make two things a list."""
+    """ "A and B", "A, B, and C", one item a line. A comma alone does not make two things a list."""
     low = text.lower
     if any(w in ("is", "are", "was", "were", "you", "i", "we", "which", "then", "first", "did", "have") for w in low):
         return None
     flat = _PAREN.sub(" ", spelling)
-    pieces = [p.strip(" .") for p in re.split(r",\s*(?:and\s+)?|\s+and\s+|\s*&\s*|\n|\s+/\s+", flat, flags=re.IGNORECASE)]
+    pieces = [
+        p.strip(" .") for p in re.split(r",\s*(?:and\s+)?|\s+and\s+|\s*&\s*|\n|\s+/\s+", flat, flags=re.IGNORECASE)
+    ]
     pieces = [p for p in pieces if p]
     joined = " and " in f" {spelling.lower()} " or "&" in spelling or "\n" in spelling or " / " in spelling
     if len(pieces) < 2 or (len(pieces) == 2 and not joined) or any(len(p.split()) > 6 for p in pieces):
@@ -306,11 +312,9 @@ def _forms_of_item(piece: str, asked: Question) -> list[Form]:
     return _word_forms(text, asked)
 
 
-_SUBJECTS = frozenset("you i we it he she they the there you've i've we've it's your my".split())
-_PRONOUNS = frozenset("you i we it he she they you've i've we've".split())
-_FINITE = frozenset(
-    "is are was were am have has had do does did will would can could you've i've we've it's he's she's".split()
-)
+_SUBJECTS = words("you i we it he she they the there you've i've we've it's your my")
+_PRONOUNS = words("you i we it he she they you've i've we've")
+_FINITE = words("is are was were am have has had do does did will would can could you've i've we've it's he's she's")
 
 
 def _word_forms(text: Text, asked: Question) -> list[Form]:
@@ -324,8 +328,7 @@ def _word_forms(text: Text, asked: Question) -> list[Form]:
     if not keep:
         return []
     sentence = len(keep) >= 4 and (
-        low[0] in _PRONOUNS
-        or (low[0] in _SUBJECTS and any(w in _FINITE or w[-2:] == "ed" for w in low[1:8]))
+        low[0] in _PRONOUNS or (low[0] in _SUBJECTS and any(w in _FINITE or w[-2:] == "ed" for w in low[1:8]))
     )
     if sentence or len(keep) > 9:
         option = _chosen_option(keep, asked)
@@ -383,8 +386,8 @@ def _chosen_option(keep: list[tuple[str, int]], asked: Question) -> Form | None:
     return None
 
 
-_PLACE_WORDS = frozenset("under over behind beneath underneath below above near beside inside by next".split())
-_MEANT = frozenset("under over behind near".split())
+_PLACE_WORDS = words("under over behind beneath underneath below above near beside inside by next")
+_MEANT = frozenset(["under", "over", "behind", "near"])
 
 
 def _phrase(text: Text, keep: list[tuple[str, int]], asked: Question) -> Form:
@@ -397,13 +400,13 @@ def _phrase(text: Text, keep: list[tuple[str, int]], asked: Question) -> Form:
     needed = [True] * len(words)
     has_model = any(digits)
     for k, (word, place) in enumerate(keep):
-        if word in asked.canon and not digits[k]:
-            needed[k] = False
-        elif k and digits[k - 1] and (low[place] in MEASURES or low[place] in DURATIONS) and text.glued(place):
-            needed[k] = False
-        elif has_model and not capital[k] and k > max(i for i, d in enumerate(digits) if d):
-            needed[k] = False
-        elif not word[0].isalnum() or (low[place] in STOP and low[place] not in NUMBER_WORDS):
+        if (
+            (word in asked.canon and not digits[k])
+            or (k and digits[k - 1] and (low[place] in MEASURES or low[place] in DURATIONS) and text.glued(place))
+            or (has_model and not capital[k] and k > max(i for i, d in enumerate(digits) if d))
+            or not word[0].isalnum()
+            or (low[place] in STOP and low[place] not in NUMBER_WORDS)
+        ):
             needed[k] = False
     if len(keep) == 2 and low[keep[0][1]] in ORDINAL_WORDS and words[1] in ("floor", "level", "grade", "row", "story"):
         needed[1] = False

@@ -88,8 +88,7 @@ def test_grade_is_total(answer: str, fact: tuple, abstain: bool) -> None:
 
 
 FRAGMENTS = st.sampled_from(
-    "no not Leiden Bruges until before after from to or and so if then 6 six half past \\boxed{ } <think> </think> ~~ ** : , . \n ? $ 1 ,000 : 30 am"
-    " may March 14 th every week twice a year - — ( ) ' \" → the your sister was now".split(" ")
+    ["no", "not", "Leiden", "Bruges", "until", "before", "after", "from", "to", "or", "and", "so", "if", "then", "6", "six", "half", "past", "\\boxed{", "}", "<think>", "</think>", "~~", "**", ":", ",", ".", "\n", "?", "$", "1", ",000", ":", "30", "am", "may", "March", "14", "th", "every", "week", "twice", "a", "year", "-", "—", "(", ")", "'", '"', "→", "the", "your", "sister", "was", "now"]
 )
 
 
@@ -98,10 +97,23 @@ FRAGMENTS = st.sampled_from(
 def test_grade_is_total_on_pieces_of_its_own_grammar(answer: str, fact: tuple) -> None:
     question, gold, others = fact
     assert grade(answer, gold, others, question=question).verdict
-    assert grade("Leiden", answer or "x", others, question=question).verdict
+    assert grade("Leiden", answer.strip() or "x", others, question=question).verdict
 
 
-UNITS = ["You live in Leiden, not Bruges. ", "Leiden or ", "5 ", "no, ", "((", "if Leiden then ", "~~a", "<s>x", "\\boxed{", "a\n", "1,", "your sister "]
+UNITS = [
+    "You live in Leiden, not Bruges. ",
+    "Leiden or ",
+    "5 ",
+    "no, ",
+    "((",
+    "if Leiden then ",
+    "~~a",
+    "<s>x",
+    "\\boxed{",
+    "a\n",
+    "1,",
+    "your sister ",
+]
 
 
 @pytest.mark.parametrize("unit", UNITS)
