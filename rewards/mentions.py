@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from rewards.lexicon import STOP
-from rewards.quantities import Quantity, parse, same
+from rewards.numerals import Quantity
+from rewards.quantities import parse
+from rewards.sameness import same
 from rewards.text import Text
 from rewards.values import SKIPPED, Form, Question, Value, canon, canonical
 from rewards.words import words

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from rewards.lexicon import STOP
-from rewards.quantities import Quantity, parse
+from rewards.numerals import Quantity
+from rewards.quantities import parse
 from rewards.text import Text, tokenise
 from rewards.units import DURATIONS, MEASURES, NUMBER_WORDS, ORDINAL_WORDS
 from rewards.words import words
