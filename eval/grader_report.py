@@ -5,7 +5,7 @@
     python -m eval grader-report --disagreements      every row where grader and judge differ, in full
 
 The paper's rule is re-stated here for comparison only (normalised substring, else 60 % of the gold's tokens); nothing
-else uses it. Disagreements with the judge are read by people: `docs/grader_annotations.jsonl` keeps their finding by row.
+else uses it. Disagreements with the judge are read: `docs/grader_annotations.jsonl` keeps the finding, row by row.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ def shared() -> Path:
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
-    opened = lzma.open(path, "rt", encoding="utf-8") if path.suffix == ".xz" else path.open(encoding="utf-8")
-    with opened as file:
-        return [json.loads(line) for line in file if line.strip()]
+    data = path.read_bytes()
+    text = (lzma.decompress(data) if path.suffix == ".xz" else data).decode("utf-8")
+    return [json.loads(line) for line in text.split("\n") if line.strip()]
 
 
 def published_rule(answer: str, gold: str) -> bool:
@@ -105,7 +105,8 @@ def print_cases(name: str, rows: Sequence[Mapping[str, Any]]) -> None:
     lines.append(KindLine("all", *total))
     print(f"\n{name}: {len(rows)} cases, grader {GRADER_VERSION}")
     print(
-        f"{'kind':<22} {'n':>4} {'verdict':>8} {'r_cur':>7} {'r_stale':>8} {'FP':>4}   published: {'r_cur':>7} {'FP':>4}"
+        f"{'kind':<22} {'n':>4} {'verdict':>8} {'r_cur':>7} {'r_stale':>8} {'FP':>4}   published: "
+        f"{'r_cur':>7} {'FP':>4}"
     )
     for x in lines:
         print(

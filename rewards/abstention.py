@@ -70,7 +70,7 @@ def says_unknown(text: Text, gold: str, asked: Question) -> tuple[bool, str]:
         and lead.last - lead.first <= 6
     ):
         return False, f"asserts {text.quote(lead.first, lead.last)!r}"
-    last_at, last_clause = said[-1]
+    last_clause = said[-1][1]
     for number in range(last_clause + 1, len(clauses)):
         clause = clauses[number]
         inside = [q for q in quantities if clause.first <= q.first < clause.last]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from rewards.clauses import Sentence
-from rewards.commitment import Standing
 from rewards.cues import Cue
 from rewards.lexicon import STOP
+from rewards.standings import Standing
 from rewards.text import Text
 from rewards.units import DURATIONS, MONTHS, WEEKDAYS
 from rewards.values import Question, Value, canon
@@ -104,25 +104,24 @@ def _or_beside(text: Text, s: Standing, standings: list[Standing]) -> str:
     if i < n and low[i] == ",":
         i += 1
     per = i + 1 < n and low[i] == "/" and (low[i + 1] in DURATIONS or low[i + 1] in ("person", "night", "pp", "each"))
-    if i + 1 < n and low[i] in _OR and low[i + 1] not in _NOT_ALTERNATIVES and low[i + 1] != "rather" and not per:
-        if low[i] != "/" or not low[i + 1][0].isdigit() or s.mention.quantity is not None:
-            if not any(t.key == s.key and 0 <= t.mention.first - i <= 4 for t in _neighbours(s, standings)):
-                return text.quote(s.mention.first, min(i + 4, n))
+    offered = i + 1 < n and low[i] in _OR and low[i + 1] not in _NOT_ALTERNATIVES and low[i + 1] != "rather" and not per
+    if offered and (low[i] != "/" or not low[i + 1][0].isdigit() or s.mention.quantity is not None):
+        again = any(t.key == s.key and 0 <= t.mention.first - i <= 4 for t in _neighbours(s, standings))
+        if not again:  # "7, or seven" offers nothing
+            return text.quote(s.mention.first, min(i + 4, n))
     i = s.mention.first - 1
     while i >= 0 and low[i] in ("the", "a", "an", "your", "maybe", "perhaps", "possibly", "in", "at", "on"):
         i -= 1
-    if (
-        i > 0
-        and low[i] in _OR
-        and low[i - 1] not in ("whether", "not", ".", "\n", ",")
-        and (low[i - 1] not in STOP or low[i - 1] == "one")
-    ):
-        if not any(t.key == s.key and 0 <= i - t.mention.last <= 1 for t in _neighbours(s, standings)):
-            return text.quote(max(0, i - 2), s.mention.last)
-    if i > 1 and low[i] in _OR and low[i - 1] == "," and low[i - 2] not in STOP:
-        if not any(t.key == s.key and 0 <= i - t.mention.last <= 1 for t in _neighbours(s, standings)):
-            return text.quote(max(0, i - 3), s.mention.last)
-    return ""
+    if i < 1 or low[i] not in _OR:
+        return ""
+    if any(t.key == s.key and 0 <= i - t.mention.last <= 1 for t in _neighbours(s, standings)):
+        return ""
+    before = low[i - 1]
+    if before == ",":
+        return text.quote(max(0, i - 3), s.mention.last) if i > 1 and low[i - 2] not in STOP else ""
+    if before in ("whether", "not", ".", "\n") or (before in STOP and before != "one"):
+        return ""
+    return text.quote(max(0, i - 2), s.mention.last)
 
 
 def _corrected_to_unknown(text: Text, leaders: list[Standing], sentences: list[Sentence]) -> str:

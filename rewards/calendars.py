@@ -62,11 +62,11 @@ class Calendar(Numerals):
         """ "half past seven", "a quarter to seven", "ten past six"."""
         low, n = self.low, self.n
         j = i + 1 if low[i] == "a" else i
-        if j + 2 >= n + 0 and j + 2 > n:
+        if j + 2 > n:
             return None
-        if low[i] == "half" and i + 1 < n and low[i + 1] in NUMBER_WORDS and 1 <= NUMBER_WORDS[low[i + 1]] <= 12:
-            if i + 2 >= n or low[i + 2] in AM_PM or not low[i + 2][0].isalnum():  # British "half seven"
-                return self.half_day(NUMBER_WORDS[low[i + 1]] % 12 * 60 + 30, i + 2, i)
+        hours = NUMBER_WORDS.get(low[i + 1], 0.0) if low[i] == "half" and i + 1 < n else 0.0
+        if 1 <= hours <= 12 and (i + 2 >= n or low[i + 2] in AM_PM or not low[i + 2][0].isalnum()):
+            return self.half_day(hours % 12 * 60 + 30, i + 2, i)  # British "half seven"
         if j < n and low[j] in ("half", "quarter"):
             minutes, k = (30.0 if low[j] == "half" else 15.0), j + 1
         elif low[i] != "a" and low[i] in ("five", "ten", "twenty"):

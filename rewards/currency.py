@@ -17,11 +17,12 @@ from typing import Literal
 from rewards.abstention import says_unknown
 from rewards.alternatives import rivals
 from rewards.clauses import Sentence, scan, segment
-from rewards.commitment import STATED, Resolver, Standing
+from rewards.commitment import Resolver
 from rewards.cues import Cue
 from rewards.lexicon import STOP
 from rewards.mentions import GOLD, OTHER, STALE, Mention, Reading, find, find_all, read_answer
 from rewards.polarity import polarity
+from rewards.standings import STATED, Standing
 from rewards.text import BOX_OPEN, Text, tokenise
 from rewards.values import Question, Value, asks_yes_no, canon, read_question, read_value
 from rewards.words import words
@@ -110,7 +111,7 @@ def _grade_polar(text: Text, value: Value, stale: Sequence[str], asked: Question
     return _grade("stale" if other_way_is_stale else "wrong", lean.why)
 
 
-# -- from standings to a verdict -----------------------------------------------------------------------------------------
+# -- from standings to a verdict ---------------------------------------------------------------------------------------
 
 
 def _refusals(sentences: list[Sentence]) -> list[tuple[int, int, Cue]]:
@@ -248,16 +249,14 @@ def _about_asked(text: Text, leaders: list[Standing], sentences: list[Sentence],
                 if i not in owned and low[i][0].isalpha() and low[i] not in STOP and low[i] not in _SOURCES
             }
         )
-    shares = [len(words & asked.canon) for words in around]
+    shares = [len(nouns & asked.canon) for nouns in around]
     best = max(shares)
     picked = [s for s, share in zip(leaders, shares, strict=True) if share == best]
     if not best or len({s.key for s in picked}) > 1:
         return None
-    own = set().union(*(words for words, share in zip(around, shares, strict=True) if share == best))
-    for words, share in zip(around, shares, strict=True):
-        if share < best and not words - own - asked.canon:
-            return None
-    return picked[-1]
+    own = set().union(*(nouns for nouns, share in zip(around, shares, strict=True) if share == best))
+    lesser = [nouns for nouns, share in zip(around, shares, strict=True) if share < best]
+    return picked[-1] if all(nouns - own - asked.canon for nouns in lesser) else None
 
 
 _SOURCES = words("per another other note notes session message entry according says say said earlier")
@@ -343,9 +342,7 @@ def _refusal_prevails(
     if top < STATED and all(s.mention.first < last_refusal for s in leaders):
         return True
     after_final = [s for s in leaders if s.mention.first > final_refusal]
-    if final_refusal >= 0 and not after_final and not any(s.final for s in leaders):
-        return True
-    return False
+    return final_refusal >= 0 and not after_final and not any(s.final for s in leaders)
 
 
 def _answers(text: Text, s: Standing) -> bool:
@@ -388,7 +385,7 @@ def _without_commitment(
 
 
 def _names_other_after(text: Text, sentences: list[Sentence], standings: list[Standing]) -> bool:
-    """ "I'm not sure about X. It's Dr. Hale, though.": a name of no known value, given as an answer in a later sentence."""
+    """ "I'm not sure about X. It's Dr. Hale, though.": a name of no known value, given in a later sentence."""
     if standings or len(sentences) != 2 or any(c[2] is Cue.REFUSAL for cl in sentences[1].clauses for c in cl.cues):
         return False
     first, last = sentences[1].first, sentences[1].last

@@ -49,7 +49,7 @@ def asked_about(question: str) -> Asked:
     text = tokenise(question)
     low = text.lower
     persons = {canon(w) for w in low if w.removesuffix("'s") in PERSONS or canon(w) in PERSONS}
-    named = False
+    relatives, named = bool(persons), False
     for i, word in enumerate(low):
         if (
             i
@@ -62,7 +62,7 @@ def asked_about(question: str) -> Asked:
             persons.add(canon(word))
             before = low[i - 1].removesuffix("'s")
             named = named or word.endswith("'s") or before in PERSONS or before in _ASKING
-    me = bool(_SELF & set(low)) or not low or (not persons and bool(_SELF_OWN & set(low)))
+    me = bool(_SELF & set(low)) or not low or (not relatives and not named)
     who = bool({"who", "whom", "whose", "who's"} & set(low[:3])) or bool(_NAMES.search(text.raw.lower()))
     return Asked(me, frozenset(persons), who, named)
 
@@ -169,9 +169,7 @@ def _entity(text: Text, i: int, asked: Asked, start: int) -> bool | None:
             return None
         if following == "-" or not _owned(low, i, start):
             return None
-        if i > 2 and low[i - 2] == "and" and low[i - 3] in _YOU:
-            return False  # "you and your friends"
-        return True
+        return not (i > 2 and low[i - 2] == "and" and low[i - 3] in _YOU)  # "you and your friends"
     if asked.persons and canon(base) in asked.persons:
         return None if word != base and canon(following) in PERSONS else False
     if asked.who or word in STOP or base in _TIME_OWNERS:

@@ -148,7 +148,7 @@ def _match_at(words: list[str], at: int, wanted: tuple[str, ...], needed: tuple[
 _BREAKS = frozenset('.,;:!?()\n/"|—→&+=\ue000\ue001')
 _NAME_BEGINNINGS = words("new east west north south upper lower san santa saint st el la los las port fort mt great")
 _NAME_ENDINGS = words("city heights beach springs falls pro max mini ultra lite plus jr ii iii iv vi vii viii ix")
-"""What makes a longer name of a proper name: "New" York, Halo 9 "Pro". Closed lists: an answer's case decides nothing."""
+"""What makes a longer name of a proper name: "New" York, Halo 9 "Pro". Closed lists: case decides nothing."""
 
 
 def _part_of_more(reading: Reading, form: Form, k: int, at: int, end: int, first: int, last: int) -> bool:
@@ -269,14 +269,14 @@ def _from_to_ranges(reading: Reading) -> list[Quantity]:
     low, out = reading.text.lower, list[Quantity]()
     for q in reading.quantities:
         before = out[-1] if out else None
-        if before and before.last + 1 == q.first and low[before.last] in ("to", "through") and before.kind == "number":
-            if before.first and low[before.first - 1] == "from" and isinstance(q.value, float | int) and q.raw:
-                scale = q.value / q.raw
-                unit = "" if q.kind == "number" else f"{q.kind}:{q.unit}"
-                low_end = float(before.raw) * scale
-                out[-1] = Quantity("range", (low_end, float(q.value)), unit, before.raw, q.word, before.first, q.last)
-                continue
-        out.append(q)
+        linked = before and before.last + 1 == q.first and low[before.last] in ("to", "through")
+        opened = before and before.kind == "number" and before.first and low[before.first - 1] == "from"
+        if before and linked and opened and isinstance(q.value, float | int) and q.raw:
+            low_end = float(before.raw) * q.value / q.raw
+            unit = "" if q.kind == "number" else f"{q.kind}:{q.unit}"
+            out[-1] = Quantity("range", (low_end, float(q.value)), unit, before.raw, q.word, before.first, q.last)
+        else:
+            out.append(q)
     return out
 
 

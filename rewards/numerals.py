@@ -147,7 +147,7 @@ class Numerals:
         self.out: list[Quantity] = []
 
     def read(self, i: int) -> tuple[float, int, bool] | None:
-        """A magnitude at token i: digits or words, with "k", "million", "and a half", "dozen": (value, next, ordinal)."""
+        """A magnitude at token i, in digits or words, "k", "dozen", "and a half" included: (value, next, ordinal)."""
         low, n = self.low, self.n
         if i >= n:
             return None
@@ -159,9 +159,9 @@ class Numerals:
         if value is not None:
             if self.text.glued(i) and low[i - 1][0].isalpha():
                 return None  # "F150", "v2": part of a name
-            if i > 1 and low[i - 1] == "-" and self.text.glued(i) and self.text.glued(i - 1) and low[i - 2].isalpha():
-                if low[i - 2] not in NUMBER_WORDS:
-                    return None  # "F-150"
+            hyphened = i > 1 and low[i - 1] == "-" and self.text.glued(i) and self.text.glued(i - 1)
+            if hyphened and low[i - 2].isalpha() and low[i - 2] not in NUMBER_WORDS:
+                return None  # "F-150"
             j = i + 1
             if j < n and self.text.glued(j) and low[j] in ("st", "nd", "rd", "th"):
                 ordinal, j = True, j + 1

@@ -210,7 +210,7 @@ def _clause_says(text: Text, clause: Clause, asked: Question) -> tuple[float, bo
         return 0.6, negated
     size = max(1, len(asked.canon))
     if shared and len(shared) >= min(2, size):
-        return len(shared) / size, not (negated != ended) if ended or negated else True
+        return len(shared) / size, negated == ended
     start = clause.first + (low[clause.first] in ("but", "and", "so", "though", "although", "because"))
     tag = [low[i] for i in range(start, min(clause.last, start + 3))]
     if (

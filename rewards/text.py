@@ -73,7 +73,7 @@ _IGNORED = frozenset("*_\"'{}[]#\\`")
 
 
 class Text(NamedTuple):
-    """A normalised text and its tokens. ``lower[i]`` is token i in lower case, ``start[i]:end[i]`` its place in ``raw``."""
+    """A normalised text and its tokens: ``lower[i]`` is token i in lower case, ``raw[start[i]:end[i]]`` as written."""
 
     raw: str
     lower: list[str]

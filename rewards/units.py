@@ -22,8 +22,9 @@ NUMBER_WORDS |= {  # German, Spanish, French, Italian; none that is an English w
     word: float(value)
     for value, same in enumerate(
         groups(
-            "zwei dos deux|drei tres trois|vier cuatro quatre quattro|funf cinco cinq cinque|sechs seis|sieben siete sette"
-            "|acht ocho huit|neun nueve neuf|zehn diez dieci|onze|zwolf doce douze|dreizehn trece|vierzehn catorce"
+            "zwei dos deux|drei tres trois|vier cuatro quatre quattro|funf cinco cinq cinque|sechs seis"
+            "|sieben siete sette|acht ocho huit|neun nueve neuf|zehn diez dieci|onze|zwolf doce douze"
+            "|dreizehn trece|vierzehn catorce"
         ),
         start=2,
     )
@@ -47,17 +48,13 @@ MAGNITUDES: dict[str, float] = {
     **SCALES,
     "k": 1e3,
     "m": 1e6,
-    "mm": 0.0,
     "mil": 1e6,
-    "mn": 1e6,
     "bn": 1e9,
     "grand": 1e3,
     "dozen": 12.0,
     "couple": 2.0,
-    "score": 20.0,
 }
 """What follows a number and multiplies it. "m" counts after a currency sign only; elsewhere it is metres or minutes."""
-del MAGNITUDES["mm"], MAGNITUDES["mn"], MAGNITUDES["score"]
 
 _S, _MO = "s", "mo"
 DURATIONS: dict[str, tuple[float, str]] = {}
@@ -66,17 +63,14 @@ for _names, _factor, _base in (
     ("minute minutes min mins", 60.0, _S),
     ("hour hours hr hrs h", 3600.0, _S),
     ("day days d", 86400.0, _S),
-    ("night nights", 86400.0, _S),
     ("week weeks wk wks", 604800.0, _S),
     ("fortnight fortnights", 1209600.0, _S),
     ("month months mo mos", 1.0, _MO),
-    ("quarter quarters", 3.0, _MO),
     ("year years yr yrs", 12.0, _MO),
     ("decade decades", 120.0, _MO),
 ):
     for _name in _names.split():
         DURATIONS[_name] = (_factor, _base)
-del DURATIONS["night"], DURATIONS["nights"], DURATIONS["quarter"], DURATIONS["quarters"]
 
 FREQUENCY_WORDS: dict[str, tuple[float, float]] = {
     "daily": (1.0, 1.0),
@@ -101,7 +95,7 @@ for _names, _code in (
     ("gbp quid sterling", "GBP"),
     ("yen jpy", "JPY"),
     ("rupee rupees inr", "INR"),
-    ("won krw", "KRW"),
+    ("krw", "KRW"),
     ("franc francs chf", "CHF"),
     ("kroner krone kr nok dkk", "NOK"),
     ("kronor krona sek", "SEK"),
@@ -110,15 +104,13 @@ for _names, _code in (
 ):
     for _name in _names.split():
         CURRENCIES[_name] = _code
-del CURRENCIES["won"]  # the verb is far more common
-CURRENCIES_IN_QUESTIONS = frozenset(CURRENCIES)
 
-MEASURES: dict[str, tuple[str, float]] = {}
+MEASURES: dict[str, tuple[str, float]] = {}  # cups are counted, not measured
 for _names, _dimension, _factor in (
     ("mm millimeter millimeters millimetre millimetres", "length", 0.001),
     ("cm centimeter centimeters centimetre centimetres", "length", 0.01),
     ("m meter meters metre metres", "length", 1.0),
-    ("km kms kilometer kilometers kilometre kilometres k", "length", 1000.0),
+    ("km kms kilometer kilometers kilometre kilometres", "length", 1000.0),
     ("inch inches in", "inch", 1.0),
     ("foot feet ft", "inch", 12.0),
     ("yard yards yd yds", "inch", 36.0),
@@ -135,7 +127,6 @@ for _names, _dimension, _factor in (
     ("l liter liters litre litres", "volume", 1.0),
     ("gallon gallons gal", "gallon", 1.0),
     ("pint pints", "gallon", 0.125),
-    ("cup cups", "cup", 1.0),
     ("tablespoon tablespoons tbsp", "spoon", 3.0),
     ("teaspoon teaspoons tsp", "spoon", 1.0),
     ("kb", "bytes", 1e3),
@@ -150,21 +141,20 @@ for _names, _dimension, _factor in (
     ("mph", "mph", 1.0),
     ("kmh kph", "kmh", 1.0),
     ("acre acres", "acre", 1.0),
-    ("watt watts w", "power", 1.0),
+    ("watt watts", "power", 1.0),
     ("kw kilowatt kilowatts", "power", 1e3),
     ("kcal cal calorie calories", "calorie", 1.0),
     ("mah", "charge", 1.0),
 ):
     for _name in _names.split():
         MEASURES[_name] = (_dimension, _factor)
-del MEASURES["k"], MEASURES["w"], MEASURES["cup"], MEASURES["cups"]  # cups are counted, not measured
 
 MONTHS: dict[str, int] = {
     word: number
     for number, same in enumerate(
         groups(
-            "january jan|february feb|march mar|april apr|may|june jun|july jul|august aug|september sep sept|october oct"
-            "|november nov|december dec"
+            "january jan|february feb|march mar|april apr|may|june jun|july jul|august aug|september sep sept"
+            "|october oct|november nov|december dec"
         ),
         start=1,
     )
@@ -175,8 +165,8 @@ WEEKDAYS: dict[str, int] = {
     word: number
     for number, same in enumerate(
         groups(
-            "monday mondays mon|tuesday tuesdays tue tues|wednesday wednesdays wed weds|thursday thursdays thu thur thurs"
-            "|friday fridays fri|saturday saturdays sat|sunday sundays sun"
+            "monday mondays mon|tuesday tuesdays tue tues|wednesday wednesdays wed weds"
+            "|thursday thursdays thu thur thurs|friday fridays fri|saturday saturdays sat|sunday sundays sun"
         )
     )
     for word in same

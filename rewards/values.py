@@ -88,8 +88,8 @@ def canonical(text: Text) -> tuple[list[str], list[int]]:
 class Form:
     """One way to state a value.
 
-    kind "bool": ``yes``. kind "quantity": ``quantity``. kind "words": ``words`` in order, each needed unless its flag in
-    ``needed`` is False. kind "list": every one of ``items`` in any order (in this order when ``ordered``). kind
+    kind "bool": ``yes``. kind "quantity": ``quantity``. kind "words": ``words`` in order, each needed unless its flag
+    in ``needed`` is False. kind "list": every one of ``items`` in any order (in this order when ``ordered``). kind
     "sentence": long golds; ``words`` is a bag, those in ``names`` are all needed, of the rest a share.
     """
 
