@@ -11,16 +11,18 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from rewards.lexicon import STOP
-from rewards.quantities import Quantity, parse
+from rewards.numerals import Quantity
+from rewards.quantities import parse
 from rewards.text import Text, tokenise
 from rewards.units import DURATIONS, MEASURES, NUMBER_WORDS, ORDINAL_WORDS
+from rewards.words import words
 
-YES = frozenset("yes yeah yep yup yea aye affirmative".split())
-NO = frozenset("no nope nah nay negative".split())
+YES = words("yes yeah yep yup yea aye affirmative")
+NO = words("no nope nah nay negative")
 
-SKIPPED = frozenset("a an the my your his her their our its - ' this these those".split())
+SKIPPED = words("a an the my your his her their our its - ' this these those")
 """Tokens that carry no part of a name: articles, owners, hyphens."""
-_DOTTED = frozenset("dr mr mrs ms st ave mt jr sr prof no".split())
+_DOTTED = words("dr mr mrs ms st ave mt jr sr prof no")
 _SUFFIXES = frozenset(("st", "nd", "rd", "th"))
 _ALIASES = {
     "&": "and", "beneath": "under", "underneath": "under", "below": "under", "grey": "gray", "colour": "color",
@@ -29,7 +31,7 @@ _ALIASES = {
     "centre": "center", "theatre": "theater", "neighbour": "neighbor", "saint": "st", "mount": "mt", "fort": "ft",
     "bicycle": "bike", "photo": "photograph", "pic": "photograph", "picture": "photograph", "automobile": "car",
 }  # fmt: skip
-_LEADING = frozenset("in at on to from by of with for into inside the".split())
+_LEADING = words("in at on to from by of with for into inside the")
 _GENERIC_TAIL = re.compile(r"[^\W\d_]+")
 
 
@@ -86,8 +88,8 @@ def canonical(text: Text) -> tuple[list[str], list[int]]:
 class Form:
     """One way to state a value.
 
-    kind "bool": ``yes``. kind "quantity": ``quantity``. kind "words": ``words`` in order, each needed unless its flag in
-    ``needed`` is False. kind "list": every one of ``items`` in any order (in this order when ``ordered``). kind
+    kind "bool": ``yes``. kind "quantity": ``quantity``. kind "words": ``words`` in order, each needed unless its flag
+    in ``needed`` is False. kind "list": every one of ``items`` in any order (in this order when ``ordered``). kind
     "sentence": long golds; ``words`` is a bag, those in ``names`` are all needed, of the rest a share.
     """
 
@@ -173,9 +175,11 @@ def _may_stand_alone(inner: str, main: str) -> bool:
     if any(w in STOP or w in ("from", "on") for w in text.lower[:1]):
         return False
     inner_q, main_q = parse(text), parse(tokenise(main))
+    if len(text.lower) == 2 and text.lower[0].isalpha() and text.lower[1].isdigit() and main_q:
+        return True
     if not inner_q:
         return False
-    return bool(main_q) and inner_q[0].raw == main_q[0].raw or any(
+    return (bool(main_q) and inner_q[0].raw == main_q[0].raw) or any(
         q.kind in ("colon", "duration", "clock") for q in inner_q
     )
 
@@ -199,9 +203,9 @@ def read_value(value: str, question: str) -> Value:
     return Value(value, tuple(forms))
 
 
-_POLAR = frozenset(
-    "do does did is are was were am have has had can could will would should may might shall isn't aren't don't doesn't"
-    " didn't haven't hasn't".split()
+_POLAR = words(
+    "do does did is are was were am have has had can could will would should may might shall isn't aren't don't"
+    " doesn't didn't haven't hasn't"
 )
 
 
@@ -264,19 +268,27 @@ def _pure_quantity(text: Text, asked: Question) -> Quantity | None:
     return quantity
 
 
-_QUANTITY_FILLER = frozenset(
-    "about around approximately roughly nearly almost over under exactly close total number ago old each way times time"
-    " so far altogether together least most more than per ounces completed currently total daily weekly now".split()
+_QUANTITY_FILLER = words(
+    "every each about around approximately roughly nearly almost over under exactly close total number ago old"
+    " each way times time so far altogether together least most more than per ounces completed currently total"
+    " daily weekly now"
+)
+
+
+_ORDER = re.compile(
+    r"\border of\b|\bin (?:what |which )?order\b|\b(?:what|which) order\b|\bsequence\b|\bfirst to last\b"
 )
 
 
 def _list_form(spelling: str, text: Text, asked: Question) -> Form | None:
-    """"A and B", "A, B, and C", one item a line. A comma alone does not make two things a list."""
+    """ "A and B", "A, B, and C", one item a line. A comma alone does not make two things a list."""
     low = text.lower
     if any(w in ("is", "are", "was", "were", "you", "i", "we", "which", "then", "first", "did", "have") for w in low):
         return None
     flat = _PAREN.sub(" ", spelling)
-    pieces = [p.strip(" .") for p in re.split(r",\s*(?:and\s+)?|\s+and\s+|\s*&\s*|\n|\s+/\s+", flat, flags=re.IGNORECASE)]
+    pieces = [
+        p.strip(" .") for p in re.split(r",\s*(?:and\s+)?|\s+and\s+|\s*&\s*|\n|\s+/\s+", flat, flags=re.IGNORECASE)
+    ]
     pieces = [p for p in pieces if p]
     joined = " and " in f" {spelling.lower()} " or "&" in spelling or "\n" in spelling or " / " in spelling
     if len(pieces) < 2 or (len(pieces) == 2 and not joined) or any(len(p.split()) > 6 for p in pieces):
@@ -289,7 +301,7 @@ def _list_form(spelling: str, text: Text, asked: Question) -> Form | None:
         if not forms:
             return None
         items.append(forms[0])
-    ordered = bool(asked.words & {"order", "sequence"})
+    ordered = bool(_ORDER.search(asked.text.lower()))
     return Form("list", items=tuple(items), ordered=ordered)
 
 
@@ -301,10 +313,9 @@ def _forms_of_item(piece: str, asked: Question) -> list[Form]:
     return _word_forms(text, asked)
 
 
-_SUBJECTS = frozenset("you i we it he she they the there you've i've we've it's your my".split())
-_FINITE = frozenset(
-    "is are was were am have has had do does did will would can could you've i've we've it's he's she's".split()
-)
+_SUBJECTS = words("you i we it he she they the there you've i've we've it's your my")
+_PRONOUNS = words("you i we it he she they you've i've we've")
+_FINITE = words("is are was were am have has had do does did will would can could you've i've we've it's he's she's")
 
 
 def _word_forms(text: Text, asked: Question) -> list[Form]:
@@ -317,7 +328,9 @@ def _word_forms(text: Text, asked: Question) -> list[Form]:
         keep.pop(0)
     if not keep:
         return []
-    sentence = len(keep) >= 4 and low[0] in _SUBJECTS and any(w in _FINITE or w[-2:] == "ed" for w in low[1:8])
+    sentence = len(keep) >= 4 and (
+        low[0] in _PRONOUNS or (low[0] in _SUBJECTS and any(w in _FINITE or w[-2:] == "ed" for w in low[1:8]))
+    )
     if sentence or len(keep) > 9:
         option = _chosen_option(keep, asked)
         if option is not None:
@@ -329,6 +342,9 @@ def _word_forms(text: Text, asked: Question) -> list[Form]:
             return [_bag(text, reduced, asked)]
         while len(reduced) > 1 and low[reduced[0][1]].endswith(("ed", "ing")):
             reduced = reduced[1:]
+        place = reduced[0][1]
+        if len(reduced) > 1 and 0 < place <= 2 and low[place - 1] in _SUBJECTS and not text.capital(place):
+            reduced = reduced[1:]  # the verb: "You hid it behind ..."
         first = reduced[0][1]
         chunk = [(w, p) for w, p in keep if first <= p <= reduced[-1][1]]
         wanted = {p for _, p in reduced}
@@ -371,8 +387,8 @@ def _chosen_option(keep: list[tuple[str, int]], asked: Question) -> Form | None:
     return None
 
 
-_PLACE_WORDS = frozenset("under over behind beneath underneath below above near beside inside by next".split())
-_MEANT = frozenset("under over behind near".split())
+_PLACE_WORDS = words("under over behind beneath underneath below above near beside inside by next")
+_MEANT = frozenset(["under", "over", "behind", "near"])
 
 
 def _phrase(text: Text, keep: list[tuple[str, int]], asked: Question) -> Form:
@@ -385,14 +401,16 @@ def _phrase(text: Text, keep: list[tuple[str, int]], asked: Question) -> Form:
     needed = [True] * len(words)
     has_model = any(digits)
     for k, (word, place) in enumerate(keep):
-        if word in asked.canon and not digits[k]:
+        if (
+            (word in asked.canon and not digits[k])
+            or (k and digits[k - 1] and (low[place] in MEASURES or low[place] in DURATIONS) and text.glued(place))
+            or (has_model and not capital[k] and k > max(i for i, d in enumerate(digits) if d))
+            or not word[0].isalnum()
+            or (low[place] in STOP and low[place] not in NUMBER_WORDS)
+        ):
             needed[k] = False
-        elif k and digits[k - 1] and (low[place] in MEASURES or low[place] in DURATIONS) and text.glued(place):
-            needed[k] = False
-        elif has_model and not capital[k] and k > max(i for i, d in enumerate(digits) if d):
-            needed[k] = False
-        elif not word[0].isalnum() or (low[place] in STOP and low[place] not in NUMBER_WORDS):
-            needed[k] = False
+    if len(keep) == 2 and low[keep[0][1]] in ORDINAL_WORDS and words[1] in ("floor", "level", "grade", "row", "story"):
+        needed[1] = False
     coded = [k for k in range(1, len(keep)) if digits[k] and len(words[k - 1]) <= 2 and words[k - 1].isalpha()]
     if coded and text.glued(keep[coded[0]][1]):  # "Ford F-150": the model code says it all
         needed[: coded[0] - 1] = [False] * (coded[0] - 1)
@@ -400,6 +418,11 @@ def _phrase(text: Text, keep: list[tuple[str, int]], asked: Question) -> Form:
         by = words.index("by", 1)
         if capital[by - 1] and all(capital[by + 1 :]) and not capital[by]:
             needed[by:] = [False] * (len(words) - by)
+    for tail in ("at", "in"):  # "The Sugar Bowl at Pier Park": the place is not part of the name
+        if tail in words[2:-1]:
+            at = words.index(tail, 2)
+            if all(capital[:at]) and all(capital[at + 1 :]) and not capital[at]:
+                needed[at:] = [False] * (len(words) - at)
     if not any(needed):  # everything is in the question: an either/or question; its own words decide
         needed = [low[p] not in STOP for _, p in keep]
         if any(digits) or any(w in ORDINAL_WORDS for w in low):
