@@ -126,11 +126,11 @@ PRESETS: dict[str, TimelineConfig] = {
     "hard": TimelineConfig(
         preset="hard", difficulty=(5, 5), updates=(2, 3), distractors=(3, 4), turns=(2, 12), tips=(0, 4),
         styles=Styles(explicit=15, implicit=45, paraphrased=30, correction=10, no_update=0)),
-    # For a model of about 100M parameters: prompts of about 300 tokens, plain words, few values.
+    # For a model of about 100M parameters: prompts of about 150 tokens, plain words, few values, one fact.
     "quick": TimelineConfig(
-        preset="quick", difficulty=(2, 2), sessions=(3, 4), turns=(2, 2), updates=(1, 1), distractors=(1, 2),
-        long_sessions=0, echo=0, repeats=(0, 1), facts=(0, 1),
-        tips=(0, 0), chat=(2, 3), third_person=15, preamble=0, notes_chars=160,
+        preset="quick", difficulty=(2, 2), sessions=(3, 4), turns=(2, 2), updates=(1, 1), distractors=(1, 1),
+        long_sessions=0, echo=0, repeats=(0, 1), facts=(0, 0),
+        tips=(0, 0), chat=(0, 1), third_person=15, preamble=0, notes_chars=160,
         styles=Styles(explicit=45, implicit=0, paraphrased=45, correction=0, reversion=0, increment=0, late=30,
                       repeat=50, forget=0, no_update=5),
         asks=Asks(current=100, previous=0, count=0, yesno=0, change=0, abstain=0)),
