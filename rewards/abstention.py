@@ -94,7 +94,7 @@ def says_unknown(text: Text, gold: str, asked: Question) -> tuple[bool, str]:
         content = {canon(w) for w in words if w not in STOP}
         named = (
             len(content & asked.canon) >= 1
-            and clause.opener in ("but", "so", "however")
+            and not {clause.opener, words[0]}.isdisjoint(("but", "so", "however"))
             and not asked.canon.isdisjoint(content)
         )
         if (

@@ -44,6 +44,7 @@ class Cue(IntEnum):
 PHRASES: dict[Cue, str] = {
     Cue.NONE: """
         no doubt | no question | without a doubt | without doubt | without question | not joking | not kidding
+        nothing other than | no one other than | none other than | not far from
         not only | not just | not mistaken | don't forget | do not forget | don't worry | no worries | no problem
         not a problem | no change | no changes | hasn't changed | haven't changed | has not changed
         have not changed | didn't change | nothing has changed | not changed | doesn't change | never changed
@@ -69,6 +70,7 @@ PHRASES: dict[Cue, str] = {
         days old | nothing else | no one else | nobody else | not surprising | not surprisingly | cannot be clearer
     """,
     Cue.NEG: """
+        anything but | anyone but | anybody but | anywhere but | everything but | everyone but | other than | far from
         not | never | neither | nor | without | rather than | instead of | as opposed to | isn't | aren't | wasn't
         weren't | don't | doesn't | didn't | haven't | hasn't | hadn't | won't | wouldn't | can't | cannot
         couldn't | shouldn't | dont | doesnt | isnt | ain't | incorrect | not in | nicht | kein | keine | keinen
@@ -76,6 +78,7 @@ PHRASES: dict[Cue, str] = {
         except | excludes | definitely not | ruled out | rule out | nothing to do with | unlike
     """,
     Cue.PAST: """
+        a thing of the past | thing of the past | things of the past | having been | is behind you
         is out | are out | stepped down | stepped aside | back in | are over | no longer | not anymore
         not any more | anymore | any longer | used to | formerly | previously | once had | once lived | once was
         once were | once worked | once used | once owned | once kept | once went | you once | originally | initially
@@ -115,6 +118,7 @@ PHRASES: dict[Cue, str] = {
         in force | in effect | is home | wins | prevails | takes precedence | nothing has changed since
     """,
     Cue.LEAVE: """
+        who followed | which followed | that followed | who succeeded | who replaced
         left | leaving | quit | quitting | dropped | dropping | ditched | ditching | gave up | given up | giving up
         got rid of | get rid of | gotten rid of | gone off | went off | gone away from | moved away from
         moved out of | moved on from | moving away from | moved off | abandoned | abandoning | swapped | swapped out
@@ -132,6 +136,8 @@ PHRASES: dict[Cue, str] = {
         fell out with | moved out from | turned your back on | weaned off | cut out | retired from | over from
     """,
     Cue.GOTO: """
+        been replaced by | was replaced by | were replaced by | is replaced by | got replaced by | been replaced with
+        was replaced with | were replaced with | is replaced with
         switched to | switched over to | changed to | moved to | moved over to | moved into | moved on to
         moved up to | moved in to | moved back to | went to | went back to | went over to | gone to | gone back to
         upgraded to | downgraded to | transferred to | relocated to | raised to | rose to | risen to | grew to
@@ -147,6 +153,8 @@ PHRASES: dict[Cue, str] = {
         takes over | got instead | have instead | came | moved down to
     """,
     Cue.HEDGE: """
+        is also possible | also possible | is possible | is another possibility | is equally possible | equally likely
+        just as likely | possible answers | possible answer | is another option | another option
         maybe | perhaps | possibly | might | may | could | could be | might be | may be | either | unsure
         uncertain | not certain | not entirely sure | not completely sure | depending | depends | it's a toss-up
         one of | one or the other | potentially | conceivably | unclear which | not clear which | i guess | guess

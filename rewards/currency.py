@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal
 
 from rewards.abstention import says_unknown
@@ -153,11 +154,22 @@ def _decide(
     top = max(s.rank for s in live)
     leaders = [s for s in live if s.rank > top - 3.0]
     finals = [s for s in leaders if s.final]
+    if finals and len({s.key for s in leaders}) > 1 and _answers_twice(text, sentences, finals):
+        return _grade("hedged", f"two answers: {_said(text, finals[-1])}", names_stale=named_stale)
     if finals and len({s.key for s in leaders}) > 1:
         last = finals[-1].sentence
         latest = [s for s in leaders if s.sentence == last]
         leaders = latest or leaders
     return _verdict(text, value, leaders, standings, sentences, asked, named_stale)
+
+
+def _answers_twice(text: Text, sentences: list[Sentence], finals: list[Standing]) -> bool:
+    """ "Answer: A" and in the next sentence "Answer: B", with the same words before both."""
+    a, b = next(((a, b) for a, b in pairwise(finals) if a.key != b.key), (finals[0], finals[0]))
+    if b.sentence != a.sentence + 1:
+        return False
+    before = [text.lower[sentences[s.sentence].first : s.mention.first] for s in (a, b)]
+    return bool(before[0]) and before[0] == before[1]
 
 
 def _concludes_otherwise(text: Text, sentences: list[Sentence], standings: list[Standing]) -> str:
@@ -341,8 +353,19 @@ def _refusal_prevails(
         return not any(_answers(text, s) for s in first_after)
     if top < STATED and all(s.mention.first < last_refusal for s in leaders):
         return True
+    if top < STATED and all(s.mention.who == STALE for s in leaders) and _lacks_current(sentences, leaders[0]):
+        return True
     after_final = [s for s in leaders if s.mention.first > final_refusal]
     return final_refusal >= 0 and not after_final and not any(s.final for s in leaders)
+
+
+def _lacks_current(sentences: list[Sentence], lead: Standing) -> bool:
+    """ "I don't know the current one. It was M.": the refusal before it is about what holds now."""
+    return any(
+        {Cue.REFUSAL, Cue.CURRENT} <= {c[2] for c in clause.cues} and clause.first < lead.mention.first
+        for sentence in sentences
+        for clause in sentence.clauses
+    )
 
 
 def _answers(text: Text, s: Standing) -> bool:
@@ -365,6 +388,9 @@ def _without_commitment(
     asked: Question,
 ) -> Grade:
     """No mention stands: refused, hedged by echo or condition, or wrong."""
+    offered = {s.key for s in known if s.dead.startswith(("echo", "conditional"))}
+    if len(offered) > 1 and "or" not in asked.words and all(s.key in offered for s in standings):
+        return _grade("hedged", f"{_said(text, known[-1])}: {known[-1].dead}", names_stale=named_stale)
     if _refusals(sentences) and not _names_other_after(text, sentences, standings):
         return _grade("refused", f"says that it does not know: {_quote_refusal(text, sentences)}")
     echoes = [s for s in known if s.dead.startswith(("echo", "inside", "conditional"))]

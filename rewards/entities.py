@@ -40,6 +40,8 @@ class Asked:
     """Canonical relation nouns and lower-case names in the question."""
     who: bool
     """The answer itself is a person."""
+    content: frozenset[str]
+    """Its content words in canonical spelling."""
     named: bool
     """The question has the name of a person ("Leila's", "my brother Ravik", "does Dov")."""
 
@@ -64,7 +66,8 @@ def asked_about(question: str) -> Asked:
             named = named or word.endswith("'s") or before in PERSONS or before in _ASKING
     me = bool(_SELF & set(low)) or not low or (not relatives and not named)
     who = bool({"who", "whom", "whose", "who's"} & set(low[:3])) or bool(_NAMES.search(text.raw.lower()))
-    return Asked(me, frozenset(persons), who, named)
+    content = frozenset(canon(w) for w in low if w[0].isalpha())
+    return Asked(me, frozenset(persons), who, content, named)
 
 
 def belongs_to_other(
@@ -130,6 +133,12 @@ def word_opens(low: list[str], i: int) -> bool:
 
 _ASKING = words("does did is was has will do can could are")
 _TIME_OWNERS = words("today yesterday tomorrow week month year day everyone let it that what there here")
+_ARRANGES = words("replaced swapped switched changed moved traded transferred enrolled picked chose")
+"""What "you" may do about the value of another person."""
+_NO_NAMES = words(
+    "answer total count number amount note notes message messages update list record records collection history"
+    " value information profile data someone somebody anyone nobody today"
+)
 _OWNERS = words("your my his her their our for a an another some")
 
 
@@ -158,7 +167,7 @@ def _entity(text: Text, i: int, asked: Asked, start: int) -> bool | None:
             "initially",
         ):
             k += 1
-        if k < len(low) and low[k] in SPEECH_VERBS:
+        if k < len(low) and (low[k] in SPEECH_VERBS or (low[k] in _ARRANGES and not asked.named)):
             return None
         return not asked.me and not asked.who and bool(asked.persons)
     if base in PERSONS:
@@ -167,7 +176,8 @@ def _entity(text: Text, i: int, asked: Asked, start: int) -> bool | None:
             return None if owner and canon(following) in PERSONS else False
         if asked.who and not asked.persons:
             return None
-        if following == "-" or not _owned(low, i, start):
+        by_marriage = low[i + 1 : i + 5] == ["-", "in", "-", "law"]
+        if (following == "-" and not by_marriage) or following[0].isdigit() or not _owned(low, i, start):
             return None
         return not (i > 2 and low[i - 2] == "and" and low[i - 3] in _YOU)  # "you and your friends"
     if asked.persons and canon(base) in asked.persons:
@@ -176,10 +186,14 @@ def _entity(text: Text, i: int, asked: Asked, start: int) -> bool | None:
         return None
     if word != base:  # "Omar's is Saturday"
         return True if asked.named or following in PERSONS else None
-    if following in PERSON_VERBS and (
-        i == start or not low[i - 1][0].isalpha() or low[i - 1] in ("and", "but", "while")
-    ):
+    opens = i == start or not low[i - 1][0].isalpha() or low[i - 1] in ("and", "but", "while", "whereas")
+    if following in PERSON_VERBS and opens:
         return True  # "Omar lives in"
+    if word not in _NO_NAMES and word[-2:] != "ly" and canon(word) not in asked.content:
+        if following == "has" and (opens or low[i - 1] in ("that", "which")):
+            return True  # "Maya has 2", "the number that Carla has won"
+        if following == "is" and opens and asked.named and low[i + 2 : i + 3] in (["a"], ["an"]):
+            return True  # "Karim is a welder"
     if asked.named and i and low[i - 1] == "for" and any(w in asked.persons for w in low):
         return True  # "Friday for Leila, Saturday for Omar"
     return None

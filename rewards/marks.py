@@ -22,6 +22,7 @@ _PREVIOUS_ASKED = 10.0
 _SWAPS = words(
     "swapped swap swapping traded trading exchanged exchanging replaced replace replacing ditched dropped left gave"
 )
+_EQUALS = words("possible likely possibility option")
 _WHEN = words("last in at back earlier")
 _COMPARED = words("earlier older old prior first")
 _VERBAL = words("was were is are came comes went has have no been got gave preceded predates predated anymore")
@@ -97,6 +98,8 @@ class ClauseRules:
         kind, why = cue[2], self.quote(cue)
         word = self.low[cue[0]]
         if kind is Cue.PAST:
+            if word in ("started", "began") and "before" in self.low[max(0, cue[0] - 3) : cue[0]]:
+                return  # "A before you started with B"
             adjectives = {"old", "original", "former", "first"}.intersection(self.low[cue[0] : cue[1]])
             if adjectives & self.asked.words and not self.mode.previous:
                 return
@@ -134,8 +137,10 @@ class ClauseRules:
         elif kind is Cue.HEDGE:
             target = after or before
             if target:
-                target.rank += GUESS
-                target.notes.append(f"doubtful ({why})")
+                self.doubt(target, why)
+                rival = self.standings[target.index - 1] if target.index and target is before else target
+                if self.low[cue[1] - 1] in _EQUALS and rival.key != target.key and rival.sentence == target.sentence:
+                    self.doubt(rival, why)  # "M, but N is equally possible"
         elif kind is Cue.FUTURE:
             if after and not self.mode.future:
                 self.kill(after, f"only planned ({why})")
@@ -163,6 +168,11 @@ class ClauseRules:
             if target and "first" not in self.asked.words:
                 target.rank += _ONCE_FIRST
                 target.notes.append("first")
+
+    def doubt(self, s: Standing, why: str) -> None:
+        if not any(note.startswith("doubtful") for note in s.notes):
+            s.rank += GUESS
+            s.notes.append(f"doubtful ({why})")
 
     def until(self, cue: tuple[int, int, Cue], before: Standing | None, after: Standing | None) -> None:
         """ "M until May", "until May it was M", "M, until you moved to N"."""

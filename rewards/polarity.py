@@ -72,6 +72,7 @@ _ENDED = words(
     "cancelled canceled ended stopped quit sold expired closed gave lost dropped ditched lapsed left finished"
     " terminated discontinued broke retired dissolved abandoned"
 )
+_GIVES_UP = words("given giving gone got getting walked cut weaned done let moved")
 _SUBJECTS = words("you it they she he i we")
 _OPPOSITES = {
     "closed": "open", "open": "closed", "single": "married", "divorced": "married", "dead": "alive", "off": "on",
@@ -105,6 +106,8 @@ def _particle(text: Text, i: int, asked: Question) -> bool | None:
         return False
     if after == "longer" or after in ("doubt", "question"):
         return None
+    if before in ("maybe", "perhaps", "possibly"):
+        return False
     if before in _NO_LEADERS or before in _AUX:
         return (
             False
@@ -195,6 +198,7 @@ def _clause_says(text: Text, clause: Clause, asked: Question) -> tuple[float, bo
         low[i] in _ENDED and not any(low[i].startswith(w[:5]) for w in asked.canon)
         for i in range(clause.first, clause.last)
     )
+    ended = ended or any(c[2] is Cue.LEAVE and low[c[0]] in _GIVES_UP and c[1] < clause.last for c in clause.cues)
     if any(c[2] is Cue.REFUSAL for c in clause.cues):
         return None
     if any(low[i] in ("it", "them", "that") for i in range(clause.first + 1, clause.last)) and shared:

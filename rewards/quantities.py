@@ -26,6 +26,7 @@ from rewards.units import (
 from rewards.words import words
 
 _LINKS = words("- to through til till until and a bis à")
+_HUNDREDTHS = words("cent cents pence ¢")
 _AFTER_ONCE = words("a an per every each in this last so weekly daily monthly yearly and or before already")
 
 
@@ -52,7 +53,7 @@ class _Parser(Calendar):
         if ":" in token and token != ":":
             return self.colon(i)
         if token[0].isdigit() and (token.count("-") == 2 or token.count("/") == 2 or token.count(".") == 2):
-            return self.numeric_date(i)
+            return self.stamp(i)
         if token in MONTHS:
             return self.month_first(i)
         if token in WEEKDAYS:
@@ -144,8 +145,12 @@ class _Parser(Calendar):
             return Quantity("percent", value, "", value, "%", first, j + 1)
         if token in ("percent", "pct", "percentage"):
             return Quantity("percent", value, "", value, token, first, j + 1)
+        if token in _HUNDREDTHS:
+            return Quantity("money", value / 100, "", value, token, first, j + 1)
         if token == "per" and j + 1 < n and low[j + 1] == "cent":
             return Quantity("percent", value, "", value, "percent", first, j + 2)
+        if token in CURRENCY_SIGNS and j + 1 < n and self.text.glued(j + 1) and low[j + 1][0].isdigit():
+            return None  # "first $5": the sign belongs to what follows
         if token in CURRENCY_SIGNS or (token in CURRENCIES):
             code = CURRENCY_SIGNS.get(token) or CURRENCIES[token]
             return Quantity("money", value, code, value, token, first, j + 1)
@@ -303,9 +308,11 @@ class _Parser(Calendar):
         """The number read up to token j as the low end of "6-8", "six to eight hours", "between 6 and 8", or "5-2"."""
         low, n = self.low, self.n
         k, word = j, low[j]
-        own_unit = ""
-        if word in MEASURES or word in DURATIONS or word == "%" or word in CURRENCIES:  # "6 hours to 8 hours"
-            own_unit, k = word, j + 1
+        if word == "°" and j + 2 < n and low[j + 1] in ("c", "f"):  # "24°C and 26°C"
+            k = j + 2
+            word = low[k]
+        elif word in MEASURES or word in DURATIONS or word == "%" or word in CURRENCIES:  # "6 hours to 8 hours"
+            k = j + 1
             if k >= n or (word == "a" and low[k] != "-"):
                 return None
             word = low[k]
@@ -316,7 +323,7 @@ class _Parser(Calendar):
             between = low[first - 2] == "between"
         if (word == "and") != between:
             return None
-        if word != "-" and first > 0 and low[first - 1] == "from" and not own_unit and not self.spans_a_range(first):
+        if word != "-" and first > 0 and low[first - 1] == "from" and not self.spans_a_range(first):
             return None
         k += 1
         if k < n and low[k] in CURRENCY_SIGNS:

@@ -103,9 +103,9 @@ def headline(low: list[str], sentences: list[Sentence], standings: list[Standing
 def corrections(low: list[str], clauses: list[Clause], standings: list[Standing]) -> None:
     """ "A. Sorry, B": a live, different value after a correcting phrase replaces all before it."""
     places = [c[0] for clause in clauses for c in clause.cues if c[2] is Cue.CORRECTION]
+    places += [clause.first for clause in clauses if clause.last - clause.first == 1 and low[clause.first] == "no"]
     if not places:
         return
-    places += [clause.first for clause in clauses if clause.last - clause.first == 1 and low[clause.first] == "no"]
     cut = -1
     for place in sorted(places):
         following = next((s for s in standings if s.mention.first > place and not s.dead), None)

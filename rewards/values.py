@@ -13,6 +13,7 @@ from functools import lru_cache
 from rewards.lexicon import STOP
 from rewards.numerals import Quantity
 from rewards.quantities import parse
+from rewards.sameness import same
 from rewards.text import Text, tokenise
 from rewards.units import DURATIONS, MEASURES, NUMBER_WORDS, ORDINAL_WORDS
 from rewards.words import words
@@ -31,6 +32,7 @@ _ALIASES = {
     "centre": "center", "theatre": "theater", "neighbour": "neighbor", "saint": "st", "mount": "mt", "fort": "ft",
     "bicycle": "bike", "photo": "photograph", "pic": "photograph", "picture": "photograph", "automobile": "car",
 }  # fmt: skip
+TITLES = {"mr": "m", "mrs": "f", "ms": "f", "miss": "f", "dr": "dr", "prof": "prof", "professor": "prof"}
 _LEADING = words("in at on to from by of with for into inside the")
 _GENERIC_TAIL = re.compile(r"[^\W\d_]+")
 
@@ -101,6 +103,8 @@ class Form:
     items: tuple[Form, ...] = ()
     ordered: bool = False
     names: frozenset[str] = frozenset()
+    loose: bool = False
+    """Commas and function words may stand between the words (a sentence gold)."""
     proper: bool = False
     """The words begin with capitals: a longer capitalised name around them is another name."""
 
@@ -151,6 +155,11 @@ def _alternates(value: str) -> list[str]:
             cut = _ACCEPTABLE.sub("", piece)
             out += [s for s in _alternates(_PAREN.sub("", cut).strip(" .")) if s]
         return out or [value]
+    sides = value.split(" or ")
+    if len(sides) == 2:  # "2 meters or 200 cm"
+        left, right = (parse(tokenise(side)) for side in sides)
+        if len(left) == len(right) == 1 and same(left[0], right[0]):
+            return sides
     out = [value]
     parens = _PAREN.findall(value)
     if parens:
@@ -232,6 +241,8 @@ def _forms(spelling: str, asked: Question) -> list[Form]:
         if listed:
             return [listed]
     quantity = _pure_quantity(text, asked)
+    if quantity is None and low == ["none"] and "many" in asked.words:
+        quantity = Quantity("number", 0.0, "", 0.0, "none", 0, 1)
     if quantity:
         return [Form("quantity", quantity=quantity)]
     return _word_forms(text, asked)
@@ -356,6 +367,7 @@ def _word_forms(text: Text, asked: Question) -> list[Form]:
                 words=tuple(w for w, _ in chunk),
                 needed=tuple(p in wanted and low[p] not in _PLACE_WORDS for _, p in chunk),
                 proper=any(text.capital(p) for _, p in chunk if p),
+                loose=True,
             )
         ]
     while len(keep) > 1 and keep[0][0] in _LEADING:
@@ -409,6 +421,8 @@ def _phrase(text: Text, keep: list[tuple[str, int]], asked: Question) -> Form:
             or (low[place] in STOP and low[place] not in NUMBER_WORDS)
         ):
             needed[k] = False
+    if len(keep) > 1 and words[0] in TITLES and capital[1]:
+        needed[0] = False
     if len(keep) == 2 and low[keep[0][1]] in ORDINAL_WORDS and words[1] in ("floor", "level", "grade", "row", "story"):
         needed[1] = False
     coded = [k for k in range(1, len(keep)) if digits[k] and len(words[k - 1]) <= 2 and words[k - 1].isalpha()]
@@ -425,6 +439,10 @@ def _phrase(text: Text, keep: list[tuple[str, int]], asked: Question) -> Form:
                 needed[at:] = [False] * (len(words) - at)
     if not any(needed):  # everything is in the question: an either/or question; its own words decide
         needed = [low[p] not in STOP for _, p in keep]
+        options = asked.text.lower().split() if "or" in asked.words else []
+        shared = [sum(canon(w.strip(",.?!")) == word for w in options) > 1 for word in words]
+        if any(need and not both for need, both in zip(needed, shared, strict=True)):
+            needed = [need and not both for need, both in zip(needed, shared, strict=True)]
         if any(digits) or any(w in ORDINAL_WORDS for w in low):
             needed = [digits[k] or low[p] in ORDINAL_WORDS or capital[k] for k, (_, p) in enumerate(keep)]
         elif not any(needed):
