@@ -78,10 +78,11 @@ def grade(
         return _grade("correct" if known else "wrong", why)
     if not any(w[0].isalnum() for w in text.lower):
         return _grade("refused", "empty answer")
-    value = read_value(gold_text, question)
+    others = tuple(str(s) for s in stale if str(s).strip())
+    value = read_value(gold_text, question, others)
     if value.is_bool and (asks_yes_no(asked) or not question or value.forms[0].kind == "bool"):
         return _grade_polar(text, value, stale, asked)
-    olds = tuple(read_value(str(s), question) for s in stale if str(s).strip())
+    olds = tuple(read_value(s, question, (gold_text,)) for s in others)
     reading = read_answer(text, numeric=True)
     mentions = find_all(reading, value, olds, asked)
     cues = scan(text, mentions)
@@ -365,6 +366,9 @@ def _without_commitment(
     asked: Question,
 ) -> Grade:
     """No mention stands: refused, hedged by echo or condition, or wrong."""
+    torn = [s for s in known if s.dead.startswith(("echo", "inside"))]
+    if len({s.key for s in torn}) > 1 and _refusals(sentences) and all(s.sentence == torn[0].sentence for s in torn):
+        return _grade("hedged", f"does not know which: {_said(text, torn[-1])}", names_stale=named_stale)
     if _refusals(sentences) and not _names_other_after(text, sentences, standings):
         return _grade("refused", f"says that it does not know: {_quote_refusal(text, sentences)}")
     echoes = [s for s in known if s.dead.startswith(("echo", "inside", "conditional"))]

@@ -141,6 +141,11 @@ def _entity(text: Text, i: int, asked: Asked, start: int) -> bool | None:
         return None
     following = low[i + 1] if i + 1 < len(low) else "."
     base = word.removesuffix("'s")
+    if word in ("hers", "his", "theirs", "yours", "mine") and following in ("is", "was", "are", "'s"):
+        if word in ("yours", "mine"):
+            return not asked.me and bool(asked.persons)
+        men, women = asked.persons & _MEN, asked.persons & _WOMEN
+        return bool(women) if word == "his" else bool(men) if word == "hers" else None
     if base == "user":
         return not asked.me and not asked.who and bool(asked.persons)
     if word in _YOU:
