@@ -84,7 +84,7 @@ class Calendar(Numerals):
         hour = self.read(k + 1)
         if hour is None or not 1 <= hour[0] <= 12 or hour[0] != int(hour[0]):
             return None
-        spoken = low[j] in ("half", "quarter") or self.tells_time(i) or minutes > hour[0]
+        spoken = low[j] in ("half", "quarter") or self.tells_time(i) or minutes >= hour[0]
         if low[k] in ("to", "till", "before") and not spoken:
             return None  # "ten to twelve hours" is a range
         if low[k] in ("after", "before") and low[j] not in ("half", "quarter"):

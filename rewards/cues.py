@@ -116,6 +116,7 @@ PHRASES: dict[Cue, str] = {
         in force | in effect | is home | wins | prevails | takes precedence | nothing has changed since
     """,
     Cue.LEAVE: """
+        closed | shut down | let lapse | moved your things out of | checked out of | signed off from
         left | leaving | quit | quitting | dropped | dropping | ditched | ditching | gave up | given up | giving up
         got rid of | get rid of | gotten rid of | gone off | went off | gone away from | moved away from
         moved out of | moved on from | moving away from | moved off | abandoned | abandoning | swapped | swapped out
@@ -133,6 +134,7 @@ PHRASES: dict[Cue, str] = {
         fell out with | moved out from | turned your back on | weaned off | cut out | retired from | over from
     """,
     Cue.GOTO: """
+        opened one with | opened one at | signed up with | signed up for | signed on with | enrolled in | settled into
         switched to | switched over to | changed to | moved to | moved over to | moved into | moved on to
         moved up to | moved in to | moved back to | went to | went back to | went over to | gone to | gone back to
         upgraded to | downgraded to | transferred to | relocated to | raised to | rose to | risen to | grew to
@@ -201,6 +203,8 @@ PHRASES: dict[Cue, str] = {
         or no | let me check again | let me recheck | i got that wrong | i had that wrong
     """,
     Cue.REFUSAL: """
+        only ever mentioned | only ever told | only ever said | only ever talked
+        only know | only have | only got
         but not how | but not what | but not which | but not when | but not where | but not who | not the new
         not your new | not the current amount | no figure | no amount | no number was | need more information
         need more details | all i know is | do not contain | don't contain | doesn't contain | does not contain
@@ -280,7 +284,7 @@ PHRASES: dict[Cue, str] = {
         after | following | nach | despues de
     """,
     Cue.UNTIL: """
-        until | till | til | up to when | bis | hasta | jusqu'a
+        until | till | til | up to when | hasta | jusqu'a
     """,
     Cue.THEN: """
         then | and then | next | afterward | subsequently | after that | thereafter

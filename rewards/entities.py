@@ -97,6 +97,9 @@ def belongs_to_other(
                 blocked = True
             if low[i] in _AFTER_LINKS:
                 linked = True
+            owned = low[i] == "your" and linked and i + 1 < len(low) and not asked.me and bool(asked.persons)
+            if owned and not blocked and canon(low[i + 1]) not in asked.persons and low[i + 1] not in PERSONS:
+                return True, "you"  # "M is your team", of somebody else's team
             other = _entity(text, i, asked, clause.first)
             if other is None:
                 continue

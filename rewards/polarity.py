@@ -194,6 +194,9 @@ def _clause_says(text: Text, clause: Clause, asked: Question) -> tuple[float, bo
     negated = any(c[2] is Cue.NEG for c in clause.cues) or any(
         c[2] is Cue.PAST and low[c[0]] in ("no", "anymore", "not", "used", "formerly", "any") for c in clause.cues
     )
+    was = any(low[i] in ("was", "were", "had", "did") for i in range(clause.first, clause.last))
+    if was and any(c[2] in (Cue.UNTIL, Cue.PAST) for c in clause.cues):
+        negated = True  # "it was open until June"
     ended = any(
         low[i] in _ENDED and not any(low[i].startswith(w[:5]) for w in asked.canon)
         for i in range(clause.first, clause.last)
@@ -232,6 +235,8 @@ def _clause_says(text: Text, clause: Clause, asked: Question) -> tuple[float, bo
         short = clause.last - start <= 3
         if short or (len(tag) == 3 and tag[2] in _STANDS_FOR and clause.last - start <= 5):
             return 0.5, not (negated or tag[1].endswith("n't"))
+    if tag and tag[0] == "not" and clause.last - start <= 4:  # "not at the moment"
+        return 1.0, False
     if negated and clause.last - clause.first <= 3 and any(w in ("anymore", "longer", "not") for w in tag):
         return 2.0, False
     if ended and shared:

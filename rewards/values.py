@@ -175,16 +175,17 @@ def _may_stand_alone(inner: str, main: str) -> bool:
     """Whether a bracketed remark names the value again ("(level 2)", "(UCLA)") and not a detail of it."""
     if inner.isupper() and len(inner) <= 8:
         return True
-    text = tokenise(inner)
+    text = tokenise(re.sub(r"^(?:about|approx\.?|approximately|roughly|circa|~)\s*", "", inner, flags=re.IGNORECASE))
     if any(w in STOP or w in ("from", "on") for w in text.lower[:1]):
         return False
     inner_q, main_q = parse(text), parse(tokenise(main))
-    if len(text.lower) == 2 and text.lower[0].isalpha() and text.lower[1].isdigit() and main_q:
+    labelled = len(text.lower) == 2 and text.lower[0].isalpha() and bool(main_q)
+    if labelled and (text.lower[1].isdigit() or len(text.lower[1]) == 1):  # "(track 9)", "(carriage E)"
         return True
     if not inner_q:
         return False
     return (bool(main_q) and inner_q[0].raw == main_q[0].raw) or any(
-        q.kind in ("colon", "duration", "clock") for q in inner_q
+        q.kind in ("colon", "duration", "clock", "measure") for q in inner_q
     )
 
 
@@ -449,6 +450,8 @@ def _phrase(text: Text, keep: list[tuple[str, int]], asked: Question) -> Form:
             needed = [digits[k] or low[p] in ORDINAL_WORDS or capital[k] for k, (_, p) in enumerate(keep)]
         elif not any(needed):
             needed = [True] * len(words)
+        elif len(words) == 2 and sum(needed) == 2 and not any(capital):
+            needed = [True, False]  # "the blue ones" for "the blue pills"
     return Form("words", words=tuple(words), needed=tuple(needed), proper=capital[0] and not digits[0])
 
 
