@@ -78,10 +78,11 @@ def grade(
         return _grade("correct" if known else "wrong", why)
     if not any(w[0].isalnum() for w in text.lower):
         return _grade("refused", "empty answer")
-    value = read_value(gold_text, question)
+    others = tuple(str(s) for s in stale if str(s).strip())
+    value = read_value(gold_text, question, others)
     if value.is_bool and (asks_yes_no(asked) or not question or value.forms[0].kind == "bool"):
         return _grade_polar(text, value, stale, asked)
-    olds = tuple(read_value(str(s), question) for s in stale if str(s).strip())
+    olds = tuple(read_value(s, question, (gold_text,)) for s in others)
     reading = read_answer(text, numeric=True)
     mentions = find_all(reading, value, olds, asked)
     cues = scan(text, mentions)
@@ -365,13 +366,18 @@ def _without_commitment(
     asked: Question,
 ) -> Grade:
     """No mention stands: refused, hedged by echo or condition, or wrong."""
-    if _refusals(sentences) and not _names_other_after(text, sentences, standings):
+    torn = [s for s in known if s.dead.startswith(("echo", "inside"))]
+    if len({s.key for s in torn}) > 1 and _refusals(sentences) and all(s.sentence == torn[0].sentence for s in torn):
+        return _grade("hedged", f"does not know which: {_said(text, torn[-1])}", names_stale=named_stale)
+    if _refusals(sentences) and not _names_other_after(text, sentences, standings, asked):
         return _grade("refused", f"says that it does not know: {_quote_refusal(text, sentences)}")
     echoes = [s for s in known if s.dead.startswith(("echo", "inside", "conditional"))]
     if echoes and all(s.sentence in {e.sentence for e in echoes} for s in known):
         return _grade("hedged", f"{_said(text, echoes[-1])}: {echoes[-1].dead}", names_stale=named_stale)
     if known:
         return _grade("wrong", f"{_said(text, known[-1])}: {known[-1].dead}")
+    if not standings and _torn(text, sentences):
+        return _grade("refused", "says that it cannot tell")
     hedges = [c for s in sentences for cl in s.clauses for c in cl.cues if c[2] is Cue.HEDGE]
     if (
         hedges
@@ -384,23 +390,34 @@ def _without_commitment(
     return _grade("wrong", "does not name the value")
 
 
-def _names_other_after(text: Text, sentences: list[Sentence], standings: list[Standing]) -> bool:
+def _torn(text: Text, sentences: list[Sentence]) -> bool:
+    """ "I can't tell which", without a value."""
+    cues = [c for s in sentences for cl in s.clauses for c in cl.cues if c[2] is Cue.HEDGE]
+    return any(text.lower[c[0]] in ("can't", "cannot", "not", "don't") for c in cues)
+
+
+def _names_other_after(text: Text, sentences: list[Sentence], standings: list[Standing], asked: Question) -> bool:
     """ "I'm not sure about X. It's Dr. Hale, though.": a name of no known value, given in a later sentence."""
     if standings or len(sentences) != 2 or any(c[2] is Cue.REFUSAL for cl in sentences[1].clauses for c in cl.cues):
         return False
     first, last = sentences[1].first, sentences[1].last
-    opens = text.lower[first] in ("it's", "it", "that's") and not sentences[1].is_question
-    return opens and 1 <= sum(w[0].isalnum() and w not in STOP for w in text.lower[first + 1 : last]) <= 3
+    words = text.lower[first:last]
+    opens = words[0] in ("it's", "it", "that's") or (words[0] in ("the", "your") and ("is" in words or "was" in words))
+    content = sum(w[0].isalnum() and w not in STOP and canon(w) not in asked.canon for w in words[1:])
+    return opens and not sentences[1].is_question and 1 <= content <= 3
 
 
 def _names_nothing(text: Text, asked: Question) -> bool:
     """ "The answer is whatever is current": words about an answer, none that could be one."""
     low = text.lower
+    if len(low) <= 14 and any(w in _WHEREVER for w in low):
+        return True
     return any(w in _ANY for w in low) and all(
         w in _ANY or w in STOP or w in _ABOUT or canon(w) in asked.canon or not w[0].isalnum() for w in low
     )
 
 
+_WHEREVER = words("whichever whatever wherever whoever whenever")
 _ANY = words("current latest newest recent correct right last whichever whatever either applicable valid true")
 _ABOUT = words("answer value most gave given said told chose is one choice option note notes mentioned")
 

@@ -66,7 +66,9 @@ class _Parser(Calendar):
         if token in ("noon", "midday", "midnight"):
             minutes = 0 if token == "midnight" else 720
             return Quantity("clock", (minutes, "am" if minutes == 0 else "pm"), "", minutes, token, i, i + 1)
-        if token in ("half", "quarter", "ten", "twenty", "five", "a") and (clock := self.spoken_clock(i)):
+        if token in ("half", "quarter", "ten", "twenty", "five", "a", "5", "10", "20", "25") and (
+            clock := self.spoken_clock(i)
+        ):
             return clock
         if token in CURRENCY_SIGNS:
             return self.money(i)
@@ -303,9 +305,8 @@ class _Parser(Calendar):
         """The number read up to token j as the low end of "6-8", "six to eight hours", "between 6 and 8", or "5-2"."""
         low, n = self.low, self.n
         k, word = j, low[j]
-        own_unit = ""
         if word in MEASURES or word in DURATIONS or word == "%" or word in CURRENCIES:  # "6 hours to 8 hours"
-            own_unit, k = word, j + 1
+            k = j + 1
             if k >= n or (word == "a" and low[k] != "-"):
                 return None
             word = low[k]
@@ -316,7 +317,7 @@ class _Parser(Calendar):
             between = low[first - 2] == "between"
         if (word == "and") != between:
             return None
-        if word != "-" and first > 0 and low[first - 1] == "from" and not own_unit and not self.spans_a_range(first):
+        if word != "-" and first > 0 and low[first - 1] == "from" and not self.spans_a_range(first):
             return None
         k += 1
         if k < n and low[k] in CURRENCY_SIGNS:

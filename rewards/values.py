@@ -7,7 +7,7 @@ list whose items are all needed, "You have met up with Tamsin three times." is, 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from rewards.lexicon import STOP
@@ -102,7 +102,9 @@ class Form:
     ordered: bool = False
     names: frozenset[str] = frozenset()
     proper: bool = False
-    """The words begin with capitals: a longer capitalised name around them is another name."""
+    """The words begin with capitals: a longer name around them is another name."""
+    stems: bool = False
+    """A sentence's words may be inflected ("decline", "declined")."""
 
 
 @dataclass(frozen=True)
@@ -126,6 +128,8 @@ class Question:
     """Its words in lower case."""
     canon: frozenset[str]
     """Its content words in canonical spelling."""
+    known: frozenset[str] = frozenset()
+    """Words that a sentence shares with the other values."""
 
 
 @lru_cache(maxsize=4096)
@@ -171,23 +175,28 @@ def _may_stand_alone(inner: str, main: str) -> bool:
     """Whether a bracketed remark names the value again ("(level 2)", "(UCLA)") and not a detail of it."""
     if inner.isupper() and len(inner) <= 8:
         return True
-    text = tokenise(inner)
+    text = tokenise(re.sub(r"^(?:about|approx\.?|approximately|roughly|circa|~)\s*", "", inner, flags=re.IGNORECASE))
     if any(w in STOP or w in ("from", "on") for w in text.lower[:1]):
         return False
     inner_q, main_q = parse(text), parse(tokenise(main))
-    if len(text.lower) == 2 and text.lower[0].isalpha() and text.lower[1].isdigit() and main_q:
+    labelled = len(text.lower) == 2 and text.lower[0].isalpha() and bool(main_q)
+    if labelled and (text.lower[1].isdigit() or len(text.lower[1]) == 1):  # "(track 9)", "(carriage E)"
         return True
     if not inner_q:
         return False
     return (bool(main_q) and inner_q[0].raw == main_q[0].raw) or any(
-        q.kind in ("colon", "duration", "clock") for q in inner_q
+        q.kind in ("colon", "duration", "clock", "measure") for q in inner_q
     )
 
 
 @lru_cache(maxsize=16384)
-def read_value(value: str, question: str) -> Value:
-    """Read a gold or stale value in the light of its question."""
+def read_value(value: str, question: str, contrast: tuple[str, ...] = ()) -> Value:
+    """Read a gold or stale value in the light of its question. What a sentence shares with the values in ``contrast``
+    says nothing and may be missing."""
     asked = read_question(question)
+    if contrast and len(value.split()) >= 4:
+        shared = frozenset.intersection(*(frozenset(canonical(tokenise(other))[0]) for other in contrast))
+        asked = replace(asked, known=frozenset(w for w in shared if w[0].isalpha()))
     forms: list[Form] = []
     literal = tokenise(value)
     if len(literal.lower) >= 3 and literal.lower[0] not in YES and literal.lower[0] not in NO:
@@ -244,6 +253,13 @@ def _pure_quantity(text: Text, asked: Question) -> Quantity | None:
         return None
     low = text.lower
     colon = next((i for i, w in enumerate(low) if w in (":", ".", ";") and i), len(low))
+    strung = next((i for i, w in enumerate(low) if w in ("and", "&", ",", "plus") and i), None)
+    if strung is not None and any(
+        w.isalpha() and w not in STOP and canon(w) not in asked.canon for w in low[strung:colon]
+    ):
+        counts = [q for q in found if q.kind == "number" and q.last <= strung]
+        if counts:
+            return None  # "two cats and a tortoise"
     head = [q for q in found if q.first < colon]
     head = [q for q in head if not (q.kind == "rate" and len(head) > 1 and q.word in ("every", "each"))] or head
     if len(head) > 1 and head[0].kind == "date" and all(q.kind == "weekday" for q in head[1:]):
@@ -275,6 +291,7 @@ _QUANTITY_FILLER = words(
 )
 
 
+_LABELLED = re.compile(r"^[^\W\d]+ \w?\d+\w?$")
 _ORDER = re.compile(
     r"\border of\b|\bin (?:what |which )?order\b|\b(?:what|which) order\b|\bsequence\b|\bfirst to last\b"
 )
@@ -291,7 +308,8 @@ def _list_form(spelling: str, text: Text, asked: Question) -> Form | None:
     ]
     pieces = [p for p in pieces if p]
     joined = " and " in f" {spelling.lower()} " or "&" in spelling or "\n" in spelling or " / " in spelling
-    if len(pieces) < 2 or (len(pieces) == 2 and not joined) or any(len(p.split()) > 6 for p in pieces):
+    labelled = all(_LABELLED.match(p) for p in pieces)
+    if len(pieces) < 2 or (len(pieces) == 2 and not joined and not labelled) or any(len(p.split()) > 6 for p in pieces):
         return None
     if parse(text) and _pure_quantity(text, asked):
         return None
@@ -308,7 +326,10 @@ def _list_form(spelling: str, text: Text, asked: Question) -> Form | None:
 def _forms_of_item(piece: str, asked: Question) -> list[Form]:
     text = tokenise(piece)
     quantity = _pure_quantity(text, asked)
-    if quantity:
+    counted = (
+        quantity is not None and quantity.kind == "number" and any(w.isalpha() for w in text.lower[quantity.last :])
+    )
+    if quantity and not counted:
         return [Form("quantity", quantity=quantity)]
     return _word_forms(text, asked)
 
@@ -336,6 +357,7 @@ def _word_forms(text: Text, asked: Question) -> list[Form]:
         if option is not None:
             return [option]
         reduced = [(w, p) for w, p in keep if w not in asked.canon and low[p] not in STOP and w[0].isalnum()]
+        reduced = [(w, p) for w, p in reduced if w not in asked.known] or reduced
         if not reduced:
             reduced = keep
         if len(reduced) > 5 or not sentence:
@@ -348,14 +370,13 @@ def _word_forms(text: Text, asked: Question) -> list[Form]:
         first = reduced[0][1]
         chunk = [(w, p) for w, p in keep if first <= p <= reduced[-1][1]]
         wanted = {p for _, p in reduced}
-        if first and canon(low[first - 1]) in _MEANT and first - 1 not in wanted:
-            pass
         return [
             Form(
                 "words",
                 words=tuple(w for w, _ in chunk),
                 needed=tuple(p in wanted and low[p] not in _PLACE_WORDS for _, p in chunk),
                 proper=any(text.capital(p) for _, p in chunk if p),
+                stems=True,
             )
         ]
     while len(keep) > 1 and keep[0][0] in _LEADING:
@@ -429,6 +450,8 @@ def _phrase(text: Text, keep: list[tuple[str, int]], asked: Question) -> Form:
             needed = [digits[k] or low[p] in ORDINAL_WORDS or capital[k] for k, (_, p) in enumerate(keep)]
         elif not any(needed):
             needed = [True] * len(words)
+        elif len(words) == 2 and sum(needed) == 2 and not any(capital):
+            needed = [True, False]  # "the blue ones" for "the blue pills"
     return Form("words", words=tuple(words), needed=tuple(needed), proper=capital[0] and not digits[0])
 
 
