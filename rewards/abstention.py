@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from rewards.clauses import scan, segment
 from rewards.cues import Cue
+from rewards.forms import read_value
 from rewards.lexicon import STOP
 from rewards.mentions import find, read_answer
 from rewards.quantities import parse
 from rewards.text import Text
-from rewards.values import Question, canon, read_value
+from rewards.values import Question, canon
 from rewards.words import words
 
 _GUESSES = [

@@ -5,6 +5,7 @@ from __future__ import annotations
 from rewards.clauses import Sentence
 from rewards.cues import Cue
 from rewards.lexicon import STOP
+from rewards.mentions import OTHER
 from rewards.standings import Standing
 from rewards.text import Text
 from rewards.units import DURATIONS, MONTHS, WEEKDAYS
@@ -81,7 +82,7 @@ def _joined_known(text: Text, s: Standing, standings: list[Standing]) -> str:
     """Strung to another live value by "or" or a slash."""
     low = text.lower
     for other in _neighbours(s, standings):
-        if other.dead or other.key == s.key:
+        if other.key == s.key or (other.dead and other.dead != "inside a question"):
             continue
         a, b = (s, other) if s.mention.first < other.mention.first else (other, s)
         between = low[a.mention.last : b.mention.first]
@@ -89,11 +90,11 @@ def _joined_known(text: Text, s: Standing, standings: list[Standing]) -> str:
         opened = low[max(0, a.mention.first - 2) : a.mention.first]
         if "between" in opened and "and" in between and len(between) <= 4:
             return f"{text.quote(a.mention.first, b.mention.last)!r}"
-        if (
-            len(between) <= 6
-            and (guessing or any(w in _OR for w in between))
-            and not any(w in (".", ";") for w in between)
-        ):
+        doubted = other is b and not other.dead and any("might" in note or "could" in note for note in other.notes)
+        if doubted and other.sentence == s.sentence:  # "M, though it might be N"
+            return f"{text.quote(a.mention.first, b.mention.last)!r}"
+        offered = any(w in _OR for w in between) and (between[-1] in _OR or not any(w in (".", ";") for w in between))
+        if len(between) <= 6 and (guessing or offered):
             return f"{text.quote(a.mention.first, b.mention.last)!r}"
     return ""
 
@@ -216,7 +217,9 @@ def _bare_list(
     if any(cue[2] in _TIMED for sentence in sentences for clause in sentence.clauses for cue in clause.cues):
         return ""
     led = {s.key for s in leaders}
-    owned = {i for s in standings if s.key in led for i in range(s.mention.first, s.mention.last)}
+    owned = {
+        i for s in standings if s.key in led or s.mention.who != OTHER for i in range(s.mention.first, s.mention.last)
+    }
     items: list[list[int]] = [[]]
     for i, w in enumerate(low):
         if i not in owned and w in _SEPARATORS:

@@ -9,6 +9,9 @@ from rewards.words import words
 BEFORE_A_DAY = words("on every each next this last until till since from to and or in by of , ( / - |")
 
 
+_MINUTE_WORDS = frozenset(("five", "ten", "twenty"))
+
+
 class Calendar(Numerals):
     """Adds times of day and dates."""
 
@@ -69,11 +72,11 @@ class Calendar(Numerals):
             return self.half_day(hours % 12 * 60 + 30, i + 2, i)  # British "half seven"
         if j < n and low[j] in ("half", "quarter"):
             minutes, k = (30.0 if low[j] == "half" else 15.0), j + 1
-        elif low[i] != "a" and low[i] in ("five", "ten", "twenty"):
-            words = words_to_number(low, i, n)
-            if words is None:
+        elif low[i] in _MINUTE_WORDS or (low[i].isdigit() and int(low[i]) in (5, 10, 20, 25)):
+            said = words_to_number(low, i, n) if low[i].isalpha() else (float(low[i]), i + 1, False)
+            if said is None:
                 return None
-            minutes, k = words[0], words[1]
+            minutes, k = said[0], said[1]
         else:
             return None
         if k + 1 >= n or low[k] not in ("past", "to", "after", "till", "before"):
@@ -82,13 +85,11 @@ class Calendar(Numerals):
         if hour is None or not 1 <= hour[0] <= 12 or hour[0] != int(hour[0]):
             return None
         of_day = hour[1] < n and (low[hour[1]] in AM_PM or low[hour[1] : hour[1] + 2] == ["in", "the"])
-        if (
-            low[k] in ("to", "till", "before")
-            and low[j] not in ("half", "quarter")
-            and not of_day
-            and not self.tells_time(i)
-        ):
+        spoken = low[j] in ("half", "quarter") or of_day or self.tells_time(i) or minutes >= hour[0]
+        if low[k] in ("to", "till", "before") and not spoken:
             return None  # "ten to twelve hours" is a range
+        if low[k] in ("after", "before") and low[j] not in ("half", "quarter"):
+            return None
         shift = minutes if low[k] in ("past", "after") else -minutes
         return self.half_day((hour[0] % 12 * 60 + shift) % 720, hour[1], i)
 

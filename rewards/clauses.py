@@ -16,6 +16,7 @@ _CLAUSE_ENDS = frozenset((",", ":", "—", "(", ")", "|", "→", BOX_OPEN, BOX_C
 _CLAUSE_WORDS = words(
     "but while whereas although though because so and yet however whilst when pero mas aber mais sondern sino maar"
 )
+_WERE = frozenset(("was", "were", "lived", "worked", "used"))
 _MODALS = frozenset(("may", "might", "could"))
 _MOVES = words("go return switch move change come try join buy get become take start end")
 _SUBJECTS = words("you i we they it he she the your my")
@@ -68,6 +69,10 @@ def scan(text: Text, mentions: list[Mention]) -> list[tuple[int, int, Cue]]:
             i = inside[i]
             continue
         token = low[i]
+        if token == "once" and (i + 1 == n or not low[i + 1][0].isalpha()) and _WERE & set(low[max(0, i - 6) : i]):
+            out.append((i, i + 1, Cue.PAST))  # "M was your sport once."
+            i += 1
+            continue
         entries = table.get(token)
         if entries is not None:
             for rest, cue in entries:
@@ -87,8 +92,10 @@ def scan(text: Text, mentions: list[Mention]) -> list[tuple[int, int, Cue]]:
                     break
         elif token in _LABELS and i + 1 < n and low[i + 1] in (":", "\n") and (i == 0 or not low[i - 1].isalpha()):
             out.append((i, i + 1, Cue.FINAL))
-        elif token[-3:] == "n't":
+        elif token[-3:] == "n't" or token in ("❌", "✗", "✘"):
             out.append((i, i + 1, Cue.NEG))
+        elif token in ("✅", "✔", "☑"):
+            out.append((i, i + 1, Cue.FINAL))
         elif token[:2] == "n'" and i + 1 < n and low[i + 1] == "plus":  # French "n'habite plus"
             out.append((i, i + 2, Cue.PAST))
             i += 1

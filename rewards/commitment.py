@@ -13,9 +13,11 @@ from rewards.entities import asked_about, belongs_to_other
 from rewards.marks import GOTO, GUESS, LIGHT, ClauseRules
 from rewards.shape import boxes, conclusions, corrections, headline
 from rewards.standings import STATED, Standing
+from rewards.units import MONTHS
 from rewards.words import words
 
 _THEN = 5.0
+_TELLERS = words("you i we he she they it your")
 _PRONOUNS = words("it that this which they those it's that's these")
 _DENIED = words("right true correct current valid accurate the it yours anymore so up case your what where mine")
 _ELSE = words("otherwise else")
@@ -34,6 +36,7 @@ class Resolver(ClauseRules):
             self.cues_of(clause)
         self.carry_over()
         self.sequence()
+        self.chronology()
         self.coordinate()
         self.people()
         for sentence in self.sentences:
@@ -123,9 +126,10 @@ class Resolver(ClauseRules):
             if target is None:
                 continue
             earlier = self.standings[target.index - 1] if target.index else None
-            if earlier is None or earlier.sentence != target.sentence:
+            told = self.low[cue[1]] in _TELLERS if cue[1] < len(self.low) else False  # "then you bought M"
+            if earlier is None or target.sentence - earlier.sentence > (1 if told else 0):
                 continue
-            ordered = earlier.past or "first" in earlier.notes or earlier.rank < STATED or earlier.now
+            ordered = told or earlier.past or "first" in earlier.notes or earlier.rank < STATED or earlier.now
             if ordered:
                 if self.mode.previous:
                     self.mark_past(earlier, "then")
@@ -133,6 +137,47 @@ class Resolver(ClauseRules):
                 else:
                     target.rank += _THEN + (GOTO if earlier.now else 0.0)
                     target.notes.append("then")
+
+    def chronology(self) -> None:
+        """ "M in 2020, N from 2023": where every clause with a value has its own date, the latest is current."""
+        live = [s for s in self.standings if not s.dead]
+        if len({s.key for s in live}) < 2 or len(live) > 8:
+            return
+        dates: list[tuple[int, ...]] = []
+        for s in live:
+            clause = self.clauses[s.clause]
+            after = self.clauses[s.clause + 1] if s.clause + 1 < len(self.clauses) else clause
+            last = after.last if after.opener == "(" and not after.mentions else clause.last
+            found = [
+                d
+                for i in range(clause.first, last)
+                if (d := self.dated(i)) and not s.mention.first <= i < s.mention.last
+            ]
+            if len(found) != 1:
+                return
+            dates.append(found[0])
+        if len({len(d) for d in dates}) != 1 or len(set(dates)) < len(live):
+            return
+        newest = max(zip(dates, live, strict=True), key=lambda pair: pair[0])[1]
+        for s in live:
+            if s is newest:
+                self.mark_now(s, "the latest date")
+            elif s.key != newest.key:
+                self.mark_past(s, "an earlier date")
+
+    def dated(self, i: int) -> tuple[int, ...] | None:
+        """A year, or a month, named at token i."""
+        word = self.low[i]
+        if len(word) == 4 and word.isdigit() and 1900 <= int(word) <= 2199:
+            return (int(word), 0)
+        if (
+            word in MONTHS
+            and len(word) > 2
+            and i
+            and self.low[i - 1] in ("in", "since", "from", "(", "last", "until", "by")
+        ):
+            return (MONTHS[word],)
+        return None
 
     def joined(self, a: Standing, b: Standing) -> str:
         """How two neighbouring mentions are strung together: "or", "and", "," or "" when they are not."""
@@ -154,7 +199,12 @@ class Resolver(ClauseRules):
     def coordinate(self) -> None:
         """ "not A or B", "used to be in A and B": what befalls the first befalls the mentions strung to it."""
         for a, b in zip(self.standings, self.standings[1:], strict=False):
-            if "doubtful" in " ".join(a.notes) and not b.dead and self.joined(a, b):
+            if (
+                "doubtful" in " ".join(a.notes)
+                and not b.dead
+                and self.joined(a, b)
+                and "doubtful" not in " ".join(b.notes)
+            ):
                 b.rank += GUESS
                 b.notes.append("doubtful")
             if a.dead and not b.dead and not b.now and self.joined(a, b) in ("or", "and"):

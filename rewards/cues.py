@@ -119,6 +119,7 @@ PHRASES: dict[Cue, str] = {
     """,
     Cue.LEAVE: """
         who followed | which followed | that followed | who succeeded | who replaced
+        closed | shut down | let lapse | moved your things out of | checked out of | signed off from
         left | leaving | quit | quitting | dropped | dropping | ditched | ditching | gave up | given up | giving up
         got rid of | get rid of | gotten rid of | gone off | went off | gone away from | moved away from
         moved out of | moved on from | moving away from | moved off | abandoned | abandoning | swapped | swapped out
@@ -138,6 +139,7 @@ PHRASES: dict[Cue, str] = {
     Cue.GOTO: """
         been replaced by | was replaced by | were replaced by | is replaced by | got replaced by | been replaced with
         was replaced with | were replaced with | is replaced with
+        opened one with | opened one at | signed up with | signed up for | signed on with | enrolled in | settled into
         switched to | switched over to | changed to | moved to | moved over to | moved into | moved on to
         moved up to | moved in to | moved back to | went to | went back to | went over to | gone to | gone back to
         upgraded to | downgraded to | transferred to | relocated to | raised to | rose to | risen to | grew to
@@ -208,8 +210,15 @@ PHRASES: dict[Cue, str] = {
         or no | let me check again | let me recheck | i got that wrong | i had that wrong
     """,
     Cue.REFUSAL: """
-        don't know | do not know | doesn't know | does not know | dont know | didn't know | not know | no idea
-        no clue | not sure | i'm not certain | am not certain | don't have any information | don't have information
+        only ever mentioned | only ever told | only ever said | only ever talked
+        only know | only have | only got
+        but not how | but not what | but not which | but not when | but not where | but not who | not the new
+        not your new | not the current amount | no figure | no amount | no number was | need more information
+        need more details | all i know is | do not contain | don't contain | doesn't contain | does not contain
+        do not list | don't list | doesn't list | does not list | dunno | beats me | hard to know
+        nowhere to be found | not in there | can't make out | never came across | don't know | do not know
+        doesn't know | does not know | dont know | didn't know | not know | no idea | no clue | not sure
+        i'm not certain | am not certain | don't have any information | don't have information
         do not have any information | do not have information | don't have enough | do not have enough
         don't have that information | do not have that information | don't have the information | don't have access
         do not have access | don't have any record | do not have any record | don't have a record
@@ -282,7 +291,7 @@ PHRASES: dict[Cue, str] = {
         after | following | nach | despues de
     """,
     Cue.UNTIL: """
-        until | till | til | up to when | bis | hasta | jusqu'a
+        until | till | til | up to when | hasta | jusqu'a
     """,
     Cue.THEN: """
         then | and then | next | afterward | subsequently | after that | thereafter

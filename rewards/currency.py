@@ -19,16 +19,18 @@ from rewards.abstention import says_unknown
 from rewards.alternatives import rivals
 from rewards.clauses import Sentence, scan, segment
 from rewards.commitment import Resolver
+from rewards.competition import competes
 from rewards.cues import Cue
+from rewards.forms import read_value
 from rewards.lexicon import STOP
 from rewards.mentions import GOLD, OTHER, STALE, Mention, Reading, find, find_all, read_answer
 from rewards.polarity import polarity
 from rewards.standings import STATED, Standing
 from rewards.text import BOX_OPEN, Text, tokenise
-from rewards.values import Question, Value, asks_yes_no, canon, read_question, read_value
+from rewards.values import Question, Value, asks_yes_no, canon, read_question
 from rewards.words import words
 
-GRADER_VERSION = "1.0"
+GRADER_VERSION = "1.1"
 """Changes whenever any verdict may change; result rows record it."""
 
 Verdict = Literal["correct", "stale", "hedged", "wrong", "refused"]
@@ -79,10 +81,11 @@ def grade(
         return _grade("correct" if known else "wrong", why)
     if not any(w[0].isalnum() for w in text.lower):
         return _grade("refused", "empty answer")
-    value = read_value(gold_text, question)
+    others = tuple(str(s) for s in stale if str(s).strip())
+    value = read_value(gold_text, question, others)
     if value.is_bool and (asks_yes_no(asked) or not question or value.forms[0].kind == "bool"):
         return _grade_polar(text, value, stale, asked)
-    olds = tuple(read_value(str(s), question) for s in stale if str(s).strip())
+    olds = tuple(read_value(s, question, (gold_text,)) for s in others)
     reading = read_answer(text, numeric=True)
     mentions = find_all(reading, value, olds, asked)
     cues = scan(text, mentions)
@@ -133,7 +136,7 @@ def _decide(
     nouns = {text.lower[s.mention.last] if s.mention.last < len(text.lower) else "." for s in known}
     kinds = {s.mention.quantity.kind for s in known if s.mention.quantity}
     spoken = {s.sentence for s in live if s.mention.who != OTHER}
-    live = [s for s in live if s.mention.who != OTHER or _competes(text, s, standings, asked, nouns, kinds, spoken)]
+    live = [s for s in live if s.mention.who != OTHER or competes(text, s, standings, asked, nouns, kinds, spoken)]
     refusals = _refusals(sentences)
     named_stale = any(s.mention.who == STALE for s in known)
     if BOX_OPEN in text.lower and not any(s.rank >= 80 for s in live):
@@ -274,66 +277,6 @@ def _about_asked(text: Text, leaders: list[Standing], sentences: list[Sentence],
 _SOURCES = words("per another other note notes session message entry according says say said earlier")
 
 
-def _competes(
-    text: Text,
-    s: Standing,
-    standings: list[Standing],
-    asked: Question,
-    nouns: set[str],
-    kinds: set[str],
-    spoken: set[int],
-) -> bool:
-    """Whether another quantity answers the question too, or is only something else that was counted."""
-    q = s.mention.quantity
-    low = text.lower
-    if q is None:
-        return True
-    last = s.mention.last
-    if not nouns:
-        return True
-    if q.kind in ("date", "weekday", "clock", "colon", "rate", "range") and q.kind not in kinds:
-        return False
-    for i in (s.index - 1, s.index + 1):
-        if 0 <= i < len(standings) and _chained(low, s, standings[i]):
-            return True
-    if _in_sum(low, s):
-        return False
-    if s.sentence in spoken and not _corrective(low, s):
-        return False
-    noun = low[last] if last < len(low) else "."
-    bare = not noun[0].isalpha()
-    if not (noun in nouns or bare or noun in asked.words):
-        return False
-    return bool(s.now or s.final or s.past or (noun in nouns and not bare) or _corrective(low, s))
-
-
-def _in_sum(low: list[str], s: Standing) -> bool:
-    """A term of a calculation ("15 + 12 = 27")."""
-    before = low[s.mention.first - 1] if s.mention.first else ""
-    after = low[s.mention.last] if s.mention.last < len(low) else ""
-    return before in _OPERATORS or after in _OPERATORS or after == "="
-
-
-_OPERATORS = words("+ × ÷ * x")
-
-
-def _corrective(low: list[str], s: Standing) -> bool:
-    return any(
-        w in ("mean", "sorry", "correction", "actually", "no")
-        for w in low[max(0, s.mention.first - 4) : s.mention.first]
-    )
-
-
-def _chained(low: list[str], a: Standing, b: Standing) -> bool:
-    if a.mention.first > b.mention.first:
-        a, b = b, a
-    between = low[a.mention.last : b.mention.first]
-    return len(between) <= 4 and all(w in _CHAIN for w in between)
-
-
-_CHAIN = frozenset((",", "or", "and", "/", "\n", "maybe", "perhaps", "possibly", "either", "|", ";", "the", "a"))
-
-
 def _refusal_prevails(
     text: Text, live: list[Standing], refusals: list[tuple[int, int, Cue]], sentences: list[Sentence]
 ) -> bool:
@@ -388,16 +331,21 @@ def _without_commitment(
     asked: Question,
 ) -> Grade:
     """No mention stands: refused, hedged by echo or condition, or wrong."""
-    offered = {s.key for s in known if s.dead.startswith(("echo", "conditional"))}
-    if len(offered) > 1 and "or" not in asked.words and all(s.key in offered for s in standings):
+    offered = {s.key for s in known if s.dead.startswith("conditional")}
+    if len(offered) > 1 and all(s.key in offered for s in standings):
         return _grade("hedged", f"{_said(text, known[-1])}: {known[-1].dead}", names_stale=named_stale)
-    if _refusals(sentences) and not _names_other_after(text, sentences, standings):
+    torn = [s for s in known if s.dead.startswith(("echo", "inside"))]
+    if len({s.key for s in torn}) > 1 and _refusals(sentences) and all(s.sentence == torn[0].sentence for s in torn):
+        return _grade("hedged", f"does not know which: {_said(text, torn[-1])}", names_stale=named_stale)
+    if _refusals(sentences) and not _names_other_after(text, sentences, standings, asked):
         return _grade("refused", f"says that it does not know: {_quote_refusal(text, sentences)}")
     echoes = [s for s in known if s.dead.startswith(("echo", "inside", "conditional"))]
     if echoes and all(s.sentence in {e.sentence for e in echoes} for s in known):
         return _grade("hedged", f"{_said(text, echoes[-1])}: {echoes[-1].dead}", names_stale=named_stale)
     if known:
         return _grade("wrong", f"{_said(text, known[-1])}: {known[-1].dead}")
+    if not standings and _torn(text, sentences):
+        return _grade("refused", "says that it cannot tell")
     hedges = [c for s in sentences for cl in s.clauses for c in cl.cues if c[2] is Cue.HEDGE]
     if (
         hedges
@@ -410,23 +358,34 @@ def _without_commitment(
     return _grade("wrong", "does not name the value")
 
 
-def _names_other_after(text: Text, sentences: list[Sentence], standings: list[Standing]) -> bool:
+def _torn(text: Text, sentences: list[Sentence]) -> bool:
+    """ "I can't tell which", without a value."""
+    cues = [c for s in sentences for cl in s.clauses for c in cl.cues if c[2] is Cue.HEDGE]
+    return any(text.lower[c[0]] in ("can't", "cannot", "not", "don't") for c in cues)
+
+
+def _names_other_after(text: Text, sentences: list[Sentence], standings: list[Standing], asked: Question) -> bool:
     """ "I'm not sure about X. It's Dr. Hale, though.": a name of no known value, given in a later sentence."""
     if standings or len(sentences) != 2 or any(c[2] is Cue.REFUSAL for cl in sentences[1].clauses for c in cl.cues):
         return False
     first, last = sentences[1].first, sentences[1].last
-    opens = text.lower[first] in ("it's", "it", "that's") and not sentences[1].is_question
-    return opens and 1 <= sum(w[0].isalnum() and w not in STOP for w in text.lower[first + 1 : last]) <= 3
+    words = text.lower[first:last]
+    opens = words[0] in ("it's", "it", "that's") or (words[0] in ("the", "your") and ("is" in words or "was" in words))
+    content = sum(w[0].isalnum() and w not in STOP and canon(w) not in asked.canon for w in words[1:])
+    return opens and not sentences[1].is_question and 1 <= content <= 3
 
 
 def _names_nothing(text: Text, asked: Question) -> bool:
     """ "The answer is whatever is current": words about an answer, none that could be one."""
     low = text.lower
+    if len(low) <= 14 and any(w in _WHEREVER for w in low):
+        return True
     return any(w in _ANY for w in low) and all(
         w in _ANY or w in STOP or w in _ABOUT or canon(w) in asked.canon or not w[0].isalnum() for w in low
     )
 
 
+_WHEREVER = words("whichever whatever wherever whoever whenever")
 _ANY = words("current latest newest recent correct right last whichever whatever either applicable valid true")
 _ABOUT = words("answer value most gave given said told chose is one choice option note notes mentioned")
 

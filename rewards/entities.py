@@ -100,6 +100,9 @@ def belongs_to_other(
                 blocked = True
             if low[i] in _AFTER_LINKS:
                 linked = True
+            owned = low[i] == "your" and linked and i + 1 < len(low) and not asked.me and bool(asked.persons)
+            if owned and not blocked and canon(low[i + 1]) not in asked.persons and low[i + 1] not in PERSONS:
+                return True, "you"  # "M is your team", of somebody else's team
             other = _entity(text, i, asked, clause.first)
             if other is None:
                 continue
@@ -150,6 +153,11 @@ def _entity(text: Text, i: int, asked: Asked, start: int) -> bool | None:
         return None
     following = low[i + 1] if i + 1 < len(low) else "."
     base = word.removesuffix("'s")
+    if word in ("hers", "his", "theirs", "yours", "mine") and following in ("is", "was", "are", "'s"):
+        if word in ("yours", "mine"):
+            return not asked.me and bool(asked.persons)
+        men, women = asked.persons & _MEN, asked.persons & _WOMEN
+        return bool(women) if word == "his" else bool(men) if word == "hers" else None
     if base == "user":
         return not asked.me and not asked.who and bool(asked.persons)
     if word in _YOU:

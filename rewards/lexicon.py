@@ -5,11 +5,11 @@ from __future__ import annotations
 from rewards.words import words
 
 CHANGE_VERBS = words(
-    "jump jumped leap leapt move switch transition moved went switched changed grew rose increased dropped shrank"
-    " fell upgraded transferred relocated jumped climbed downgraded shifted swapped converted gone risen grown"
-    " fallen shrunk decreased moving switching changing moves switches changes raised lowered reduced bumped"
-    " reassigned promoted demoted passed cut migrated turned extended shortened expanded rescheduled postponed"
-    " came return returned wechselt umgezogen gezogen"
+    "raise rise increase decrease growth drop jump jumped leap leapt move switch transition moved went"
+    " switched changed grew rose increased dropped shrank  fell upgraded transferred relocated jumped climbed"
+    " downgraded shifted swapped converted gone risen grown  fallen shrunk decreased moving switching changing"
+    " moves switches changes raised lowered reduced bumped  reassigned promoted demoted passed cut migrated"
+    " turned extended shortened expanded rescheduled postponed  came return returned wechselt umgezogen gezogen"
 )
 SPEECH_VERBS = words(
     "said mentioned told noted stated asked wrote say mention tell note state ask write shared indicated reported"

@@ -272,7 +272,10 @@ class ClauseRules:
         for cue in origin:
             at = bisect_left(firsts, cue[1])
             target = here[at] if at < len(here) else None
-            if target is None or not self.close(cue[1], target.mention.first):
+            if target is None:
+                continue
+            gap = self.low[cue[1] : target.mention.first]
+            if len(gap) > 3 or not all(w in LIGHT or w.endswith("ing") or not w[0].isalpha() for w in gap):
                 continue
             goal = any(w in ("to", "→", "into") for w in low[target.mention.last : target.mention.last + 8])
             if change or (goal and target.mention.quantity is not None) or (goal and len(here) > 1):
@@ -281,7 +284,7 @@ class ClauseRules:
             between = low[a.mention.last : b.mention.first]
             if a.key == b.key or not between or len(between) > 6:
                 continue
-            bare = [w for w in between if w not in LIGHT]
+            bare = [w for w in between if w not in LIGHT and not w.endswith("ing")]
             passive = (
                 len(bare) >= 3
                 and bare[0] in _BE

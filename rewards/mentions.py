@@ -102,15 +102,15 @@ def _find_words(reading: Reading, form: Form) -> list[tuple[int, int]]:
     """The words of the form one after another; words that are not needed may be missing."""
     wanted, needed = form.words, form.needed
     lead = needed.index(True)
-    if len(wanted) == 1 and len(wanted[0]) >= 6 and wanted[0] not in reading.where:
+    if len(wanted) == 1 and len(wanted[0]) >= 6 and wanted[0] not in reading.where and not form.stems:
         return _find_split(reading, wanted[0])
     out = []
     starts: set[int] = set()
     for k in range(lead + 1):
-        for at in reading.where.get(wanted[k], ()):
+        for at in _places(reading, wanted[k], form):
             if at in starts:
                 continue
-            end = _match_at(reading.words, at, wanted, needed, k, loose=form.loose)
+            end = _match_at(reading.words, at, form, k)
             if end is None:
                 continue
             starts.add(at)
@@ -131,19 +131,31 @@ def _find_split(reading: Reading, word: str) -> list[tuple[int, int]]:
     ]
 
 
-def _match_at(
-    words: list[str], at: int, wanted: tuple[str, ...], needed: tuple[bool, ...], k: int, *, loose: bool
-) -> int | None:
-    """Match wanted[k:] from words[at]: the position after the last word used, or None."""
+def _alike(word: str, wanted: str) -> bool:
+    """Whether a word is an inflection of the wanted one."""
+    return len(wanted) >= 5 and word.startswith(wanted[:-1]) and len(word) - len(wanted) <= 3
+
+
+def _places(reading: Reading, wanted: str, form: Form) -> list[int]:
+    if not form.stems:
+        return reading.where.get(wanted, [])
+    return sorted(
+        at for word, places in reading.where.items() if word == wanted or _alike(word, wanted) for at in places
+    )
+
+
+def _match_at(words: list[str], at: int, form: Form, k: int) -> int | None:
+    """Match the form's words from number k on at words[at]: the position after the last word used, or None."""
+    wanted, needed = form.words, form.needed
     n, size, end = len(words), len(wanted), at
     seen = False
     while k < size:
-        if end < n and words[end] == wanted[k]:
+        if end < n and (words[end] == wanted[k] or (form.stems and _alike(words[end], wanted[k]))):
             seen = seen or needed[k]
             end += 1
         elif needed[k]:
             gap = end
-            while loose and seen and gap < min(n, end + 3) and words[gap] in _BRIDGES:
+            while form.stems and seen and gap < min(n, end + 3) and words[gap] in _BRIDGES:
                 gap += 1
             if gap in (end, n) or words[gap] != wanted[k]:
                 return None

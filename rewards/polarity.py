@@ -70,13 +70,16 @@ _NO_LEADERS = frozenset(
 )
 _ENDED = words(
     "cancelled canceled ended stopped quit sold expired closed gave lost dropped ditched lapsed left finished"
-    " terminated discontinued broke retired dissolved abandoned"
+    " terminated discontinued broke retired dissolved abandoned gone rid"
 )
 _GIVES_UP = words("given giving gone got getting walked cut weaned done let moved")
+_OBJECTS = words("it them that one")
+_HOLDING = words("have has own owns keep keeps got")
 _SUBJECTS = words("you it they she he i we")
 _OPPOSITES = {
     "closed": "open", "open": "closed", "single": "married", "divorced": "married", "dead": "alive", "off": "on",
-    "empty": "full", "unemployed": "employed", "vacant": "occupied", "finished": "ongoing", "broken": "working",
+    "empty": "full",
+    "broken": "fixed", "unemployed": "employed", "vacant": "occupied", "finished": "ongoing", "unrepaired": "working",
 }  # fmt: skip
 _STANDS_FOR = words("one it so them that indeed still allowed able welcome")
 _AUX = words("do does did is are was were am have has had can could will would")
@@ -194,6 +197,9 @@ def _clause_says(text: Text, clause: Clause, asked: Question) -> tuple[float, bo
     negated = any(c[2] is Cue.NEG for c in clause.cues) or any(
         c[2] is Cue.PAST and low[c[0]] in ("no", "anymore", "not", "used", "formerly", "any") for c in clause.cues
     )
+    was = any(low[i] in ("was", "were", "had", "did") for i in range(clause.first, clause.last))
+    if was and any(c[2] in (Cue.UNTIL, Cue.PAST) for c in clause.cues):
+        negated = True  # "it was open until June"
     ended = any(
         low[i] in _ENDED and not any(low[i].startswith(w[:5]) for w in asked.canon)
         for i in range(clause.first, clause.last)
@@ -201,15 +207,23 @@ def _clause_says(text: Text, clause: Clause, asked: Question) -> tuple[float, bo
     ended = ended or any(c[2] is Cue.LEAVE and low[c[0]] in _GIVES_UP and c[1] < clause.last for c in clause.cues)
     if any(c[2] is Cue.REFUSAL for c in clause.cues):
         return None
-    if any(low[i] in ("it", "them", "that") for i in range(clause.first + 1, clause.last)) and shared:
+    opener_words = {w.split("'")[0] for w in low[clause.first : clause.first + 2]}
+    if any(low[i] in _OBJECTS for i in range(clause.first + 1, clause.last)) and shared:
         shared = shared | {"it"}
-    if (shared and low[clause.first] in _SUBJECTS) or (
-        clause.last - clause.first > 1 and low[clause.first + 1] in _SUBJECTS
-    ):
+    if shared and opener_words & _SUBJECTS:
         shared = shared | {"subject"}
     end = [low[i] for i in range(max(clause.first, clause.last - 2), clause.last)]
     if len(end) == 2 and end[0] in _SUBJECTS and end[1].removesuffix("n't") in _AUX:
         return 0.5, not end[1].endswith("n't")
+    stands_in = bool(opener_words & _SUBJECTS) and any(low[i] in _OBJECTS for i in range(clause.first + 1, clause.last))
+    if ended and (stands_in or (low[clause.first].split("'")[0] in ("it", "they") and clause.last - clause.first <= 3)):
+        return 0.6, negated
+    if (
+        stands_in
+        and clause.last - clause.first <= 6
+        and any(low[i] in _HOLDING for i in range(clause.first, clause.last))
+    ):
+        return 0.6, not negated
     if any(_OPPOSITES.get(w) in asked.words for w in words) and len(words) <= 6:
         return 0.6, negated
     size = max(1, len(asked.canon))
@@ -225,6 +239,8 @@ def _clause_says(text: Text, clause: Clause, asked: Question) -> tuple[float, bo
         short = clause.last - start <= 3
         if short or (len(tag) == 3 and tag[2] in _STANDS_FOR and clause.last - start <= 5):
             return 0.5, not (negated or tag[1].endswith("n't"))
+    if tag and tag[0] == "not" and clause.last - start <= 4:  # "not at the moment"
+        return 1.0, False
     if negated and clause.last - clause.first <= 3 and any(w in ("anymore", "longer", "not") for w in tag):
         return 2.0, False
     if ended and shared:

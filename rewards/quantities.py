@@ -67,7 +67,9 @@ class _Parser(Calendar):
         if token in ("noon", "midday", "midnight"):
             minutes = 0 if token == "midnight" else 720
             return Quantity("clock", (minutes, "am" if minutes == 0 else "pm"), "", minutes, token, i, i + 1)
-        if token in ("half", "quarter", "ten", "twenty", "five", "a") and (clock := self.spoken_clock(i)):
+        if token in ("half", "quarter", "ten", "twenty", "five", "a", "5", "10", "20", "25") and (
+            clock := self.spoken_clock(i)
+        ):
             return clock
         if token in CURRENCY_SIGNS:
             return self.money(i)

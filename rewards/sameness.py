@@ -142,6 +142,9 @@ def _number_matches(plain: Quantity, other: Quantity, asked: frozenset[str], *, 
         return any(base == unit and _close(value * factor, other.value) for factor, base in wanted)
     if other.kind == "clock":
         assert isinstance(other.value, tuple)
+        hours = int(value)
+        if clock and value != hours and 0 < value < 24:  # "8.10"
+            return (hours * 60 + round((value - hours) * 100)) % 720 == other.value[0] % 720
         return (
             clock
             and other.value[0] % 60 == 0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+
 from rewards.clauses import Clause, Sentence
 from rewards.cues import Cue
 from rewards.standings import Standing
@@ -104,14 +106,17 @@ def corrections(low: list[str], clauses: list[Clause], standings: list[Standing]
     """ "A. Sorry, B": a live, different value after a correcting phrase replaces all before it."""
     places = [c[0] for clause in clauses for c in clause.cues if c[2] is Cue.CORRECTION]
     places += [clause.first for clause in clauses if clause.last - clause.first == 1 and low[clause.first] == "no"]
-    if not places:
+    if not places or not standings:
         return
-    cut = -1
-    for place in sorted(places):
-        following = next((s for s in standings if s.mention.first > place and not s.dead), None)
-        preceding = [s for s in standings if s.mention.last <= place]
-        if following is not None and any(s.key != following.key for s in preceding):
-            cut = max(cut, place)
-    for s in standings:
-        if s.mention.last <= cut:
-            s.dead = s.dead or "corrected away"
+    live = [s for s in standings if not s.dead]
+    starts = [s.mention.first for s in live]
+    ends = [s.mention.last for s in standings]
+    key = standings[0].key
+    turn = next((i for i, s in enumerate(standings) if s.key != key), len(standings))
+    for place in sorted(places, reverse=True):
+        after = bisect_right(starts, place)
+        before = bisect_right(ends, place)  # how many mentions come before the phrase
+        if after < len(live) and before and (live[after].key != key or turn < before):
+            for s in standings[:before]:
+                s.dead = s.dead or "corrected away"
+            return

@@ -123,6 +123,8 @@ UNITS = [
     "a\n",
     "1,",
     "your sister ",
+    "no, Leiden, ",
+    "Bruges until Leiden then ",
 ]
 
 
