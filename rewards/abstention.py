@@ -25,6 +25,8 @@ _GUESSES = [
     "perhaps",
     "maybe",
 ]
+_PROBABLY = words("probably likely presumably guess")
+_MEANING = words("mean meant thinking referring confusing asking refer")
 _DENIALS = words("not never no nothing none only without")
 
 
@@ -75,9 +77,12 @@ def says_unknown(text: Text, gold: str, asked: Question) -> tuple[bool, str]:
     for number in range(last_clause + 1, len(clauses)):
         clause = clauses[number]
         inside = [q for q in quantities if clause.first <= q.first < clause.last]
-        if not inside:
-            continue
         words = [low[i] for i in range(clause.first, clause.last)]
+        if not inside:
+            turns = not {clause.opener, words[0]}.isdisjoint(("but", "so", "though"))
+            if turns and not _PROBABLY.isdisjoint(words) and (_DENIALS | _MEANING).isdisjoint(words):
+                return False, f"guesses a value all the same: {text.quote(clause.first, clause.last)!r}"
+            continue
         concluded = any(c[2] is Cue.FINAL for c in clause.cues) or (
             number
             and any(c[2] is Cue.FINAL for c in clauses[number - 1].cues)

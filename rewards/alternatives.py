@@ -67,7 +67,7 @@ def rivals(
     extra = _extra_item(text, lead, value)
     if extra:
         return "wrong", f"adds another item: {extra!r}"
-    if value.forms and value.forms[0].kind != "list":
+    if not any(f.kind == "list" for f in value.forms):
         listed = _bare_list(text, leaders, standings, sentences, asked)
         if listed:
             return "hedged", f"a list of values: {listed!r}"
@@ -204,6 +204,7 @@ _TIMED = frozenset(
 
 
 _SEPARATORS = frozenset((",", "/", "\n", "|", "&", "and", "or", ";", "•", ".", "(", ")", ":", "then"))
+_PREPOSITIONS = words("at in on with for near")
 _ITEM_WORDS = words("the a an your my in at on to of with for by")
 
 
@@ -252,6 +253,8 @@ def _bare_list(
             model is None or model.kind in ("date", "clock", "colon")
         ):
             continue
+        if model is not None and words[0] in _PREPOSITIONS:
+            continue  # "Thursday, at the pub"
         foreign += 1
     if not foreign:
         return ""

@@ -90,7 +90,7 @@ class Resolver(ClauseRules):
             following = self.clauses[number + 1] if number + 1 < len(self.clauses) else None
             if following is None or not following.mentions or following.sentence != clause.sentence:
                 continue
-            if following.opener not in (",", ":", "—", ")", "("):
+            if following.opener not in (",", ":", "—", ")", "(", "|"):
                 continue
             target = self.standings[following.mentions[0]]
             if cue[2] in (Cue.PAST, Cue.UNTIL, Cue.BEFORE):
@@ -262,7 +262,7 @@ class Resolver(ClauseRules):
         if not ifs:
             return
         members = [self.standings[k] for c in clauses for k in c.mentions]
-        unless = [c[0] for c in ifs if self.low[c[0]] in ("unless", "except")]
+        unless = [c[0] for c in ifs if self.low[c[0]] in ("unless", "except", "failing")]
         cases = len(ifs) + sum(self.low[i] in _ELSE for i in range(clauses[0].first, clauses[-1].last))
         several = len({s.key for s in members}) > 1
         opened = self.opens_if(group[0]) and not clauses[0].mentions and not self.addresses(ifs[0])

@@ -157,7 +157,7 @@ def _decide(
     top = max(s.rank for s in live)
     leaders = [s for s in live if s.rank > top - 3.0]
     finals = [s for s in leaders if s.final]
-    if finals and len({s.key for s in leaders}) > 1 and _answers_twice(text, sentences, finals):
+    if finals and _answers_twice(text, sentences, live):
         return _grade("hedged", f"two answers: {_said(text, finals[-1])}", names_stale=named_stale)
     if finals and len({s.key for s in leaders}) > 1:
         last = finals[-1].sentence
@@ -166,13 +166,19 @@ def _decide(
     return _verdict(text, value, leaders, standings, sentences, asked, named_stale)
 
 
-def _answers_twice(text: Text, sentences: list[Sentence], finals: list[Standing]) -> bool:
-    """ "Answer: A" and in the next sentence "Answer: B", with the same words before both."""
-    a, b = next(((a, b) for a, b in pairwise(finals) if a.key != b.key), (finals[0], finals[0]))
-    if b.sentence != a.sentence + 1:
-        return False
-    before = [text.lower[sentences[s.sentence].first : s.mention.first] for s in (a, b)]
-    return bool(before[0]) and before[0] == before[1]
+def _answers_twice(text: Text, sentences: list[Sentence], live: list[Standing]) -> bool:
+    """ "Answer: A" and then "Answer: B", with the same words before both and nothing that takes A back."""
+    for a, b in pairwise(live):
+        if a.key == b.key or b.mention.first - a.mention.last > 12:
+            continue
+        labels = []
+        for s in (a, b):
+            at = [c[0] for cl in sentences[s.sentence].clauses for c in cl.cues if c[2] is Cue.FINAL]
+            at = [i for i in at if s.mention.first - 8 <= i < s.mention.first]
+            labels.append(text.lower[at[-1] : s.mention.first] if at else [])
+        if labels[0] == labels[1] and ("answer" in labels[0] or ":" in labels[0][:2]):
+            return True
+    return False
 
 
 def _concludes_otherwise(text: Text, sentences: list[Sentence], standings: list[Standing]) -> str:

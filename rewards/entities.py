@@ -100,6 +100,9 @@ def belongs_to_other(
                 blocked = True
             if low[i] in _AFTER_LINKS:
                 linked = True
+            owner = low[i + 1] if low[i] == "to" and low[i - 1] in ("belongs", "belonged") and i + 1 < len(low) else ""
+            if owner[:1].isalpha() and owner not in STOP and canon(owner) not in asked.persons:
+                return True, owner  # "M belongs to Renske"
             owned = low[i] == "your" and linked and i + 1 < len(low) and not asked.me and bool(asked.persons)
             if owned and not blocked and canon(low[i + 1]) not in asked.persons and low[i + 1] not in PERSONS:
                 return True, "you"  # "M is your team", of somebody else's team
@@ -140,7 +143,7 @@ _ARRANGES = words("replaced swapped switched changed moved traded transferred en
 """What "you" may do about the value of another person."""
 _NO_NAMES = words(
     "answer total count number amount note notes message messages update list record records collection history"
-    " value information profile data someone somebody anyone nobody today"
+    " value information profile data anyone nobody today age size price rent time date day result score"
 )
 _OWNERS = words("your my his her their our for a an another some")
 
@@ -158,6 +161,8 @@ def _entity(text: Text, i: int, asked: Asked, start: int) -> bool | None:
             return not asked.me and bool(asked.persons)
         men, women = asked.persons & _MEN, asked.persons & _WOMEN
         return bool(women) if word == "his" else bool(men) if word == "hers" else None
+    if word in ("someone", "somebody") and following == "else":
+        return True
     if base == "user":
         return not asked.me and not asked.who and bool(asked.persons)
     if word in _YOU:
@@ -198,10 +203,15 @@ def _entity(text: Text, i: int, asked: Asked, start: int) -> bool | None:
     if following in PERSON_VERBS and opens:
         return True  # "Omar lives in"
     if word not in _NO_NAMES and word[-2:] != "ly" and canon(word) not in asked.content:
-        if following == "has" and (opens or low[i - 1] in ("that", "which")):
+        if following == "has" and (opens or low[i - 1] in ("that", "which", "what")):
             return True  # "Maya has 2", "the number that Carla has won"
-        if following == "is" and opens and asked.named and low[i + 2 : i + 3] in (["a"], ["an"]):
-            return True  # "Karim is a welder"
+        if (
+            following == "is"
+            and opens
+            and asked.named
+            and (low[i + 2] if i + 2 < len(low) else ".")[0] in "a0123456789"
+        ):
+            return True  # "Karim is a welder", "Edda is 9"
     if asked.named and i and low[i - 1] == "for" and any(w in asked.persons for w in low):
         return True  # "Friday for Leila, Saturday for Omar"
     return None

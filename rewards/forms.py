@@ -211,7 +211,7 @@ def _word_forms(text: Text, asked: Question) -> list[Form]:
     low = text.lower
     words, places = canonical(text)
     keep = [(w, p) for w, p in zip(words, places, strict=True) if w[0].isalnum() or w in "%.,:/&+"]
-    while keep and not keep[-1][0][-1].isalnum():
+    while keep and not keep[-1][0][0].isalnum():
         keep.pop()
     while keep and not keep[0][0][0].isalnum():
         keep.pop(0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import NamedTuple
 
 from rewards.lexicon import STOP
@@ -234,7 +235,12 @@ def _item_denied(reading: Reading, window: list[tuple[int, int, int]]) -> bool:
     low = reading.text.lower
     items = {i for a, b, _ in window for i in range(a, b)}
     between = range(max(0, window[0][0] - 1), window[-1][1])
-    return any(i not in items and (low[i] in _DENIALS or low[i].endswith("n't")) for i in between)
+    if any(i not in items and (low[i] in _DENIALS or low[i].endswith("n't")) for i in between):
+        return True
+    for (_, a, _), (b, _, _) in pairwise(window):  # "a fern plus a cactus; the bonsai died": another statement
+        if ";" in low[a:b] and any(w[0].isalnum() and w not in STOP for w in low[a:b]):
+            return True
+    return False
 
 
 SENTENCE_SHARE = 0.7

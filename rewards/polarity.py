@@ -61,6 +61,7 @@ _NO_LEADERS = frozenset(
         ";",
         "and",
         "or",
+        "/",
         "but",
         "say",
         "hence",

@@ -323,7 +323,7 @@ class _Parser(Calendar):
         between = first > 0 and low[first - 1] == "between"
         if first > 1 and low[first - 1] in CURRENCY_SIGNS:
             between = low[first - 2] == "between"
-        if (word == "and") != between:
+        if (word == "and") != between or (word == "to" and first > 0 and low[first - 1] == "by"):
             return None
         if word != "-" and first > 0 and low[first - 1] == "from" and not self.spans_a_range(first):
             return None
