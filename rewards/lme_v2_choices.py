@@ -1,0 +1,226 @@
+"""Strict grading of multiple-choice and true-or-false answers: one committed choice, in whatever form it is written.
+
+"(C)", "Option C", "C) The grid cell", "The grid cell" and "C, because ..." choose C; "C or D", "not C" and a list of
+all letters choose nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from rewards.lme_v2_phrases import context, tail_is_fine
+from rewards.lme_v2_tokens import Token, clean, squash, tokenise
+from rewards.lme_v2_words import AGAINST, FUNCTION, LINKS, NOUNS
+
+_OPTION = re.compile(r"(?:^|\n)[ \t]*\(?([A-Z])[.):][ \t]+([^\n]+)")
+_SHOWN = frozenset("letter letters option options choice choices answer answers".split())
+_TRUE, _FALSE = ("true", "yes", "t", "correct", "right"), ("false", "no", "f", "incorrect", "wrong", "untrue")
+_NOT = frozenset("not isnt arent doesnt dont cant cannot never".split())
+_TRUTH_WORDS = FUNCTION | NOUNS | LINKS | frozenset("that both above given".split())
+
+Options = Mapping[str, list[Token]]
+
+
+def options_of(question: str) -> dict[str, list[Token]]:
+    """The lettered options of a question, A first and none left out; empty when it has none."""
+    options: dict[str, list[Token]] = {}
+    for letter, text in _OPTION.findall(question):
+        if letter == chr(ord("A") + len(options)):
+            options[letter] = tokenise(clean(text))
+    return options if len(options) > 1 else {}
+
+
+def match_truth(answer: str, gold: bool, question: str) -> tuple[bool, str]:
+    """Whether the answer says true (or false), and nothing else."""
+    tokens = tokenise(clean(answer))
+    around = context(question, [])
+    for place, token in enumerate(tokens):
+        rest = tokens[place:]
+        if place and _reason(tokens, place):
+            tokens = tokens[:place]
+            break
+        if place and token.text in ("not", "rather") and rest[-1].text in _TRUE + _FALSE and len(rest) <= 3:
+            before = {"true", "false"} & {word.text for word in tokens[:place]}
+            if before and tokens[place - 1].kind == "cut":
+                tokens = tokens[:place]
+                break
+    said, left = _polarities(tokens)
+    if len(said) != 1:
+        return False, "says both" if said else "says neither true nor false"
+    start = next((place for place, token in enumerate(left) if token.kind == "mark"), None)
+    extra = [token for token in left if token.kind in ("word", "number") and token.text not in _TRUTH_WORDS]
+    doubt = [token.raw for token in extra if token.text in AGAINST or not around.known(token.text)]
+    if start is not None or doubt:
+        return False, f"not a plain true or false: {' '.join(doubt[:6]) or '?'}"
+    return said == {gold}, f"says {str(said.pop()).lower()}"
+
+
+def _reason(tokens: Sequence[Token], place: int) -> bool:
+    """Whether a reason or an explaining sentence starts here, behind a verdict."""
+    if tokens[place].text in ("because", "since", "due"):
+        return True
+    behind = tokens[place - 1].text in (".", "—", "-", "\n", ",", ";") or tokens[place - 1].kind == "link"
+    verdict = any(token.text in ("true", "false", "yes", "no") for token in tokens[:place])
+    words = [token.text for token in tokens[place:] if token.kind in ("word", "number")]
+    if not behind or not verdict or len(words) < 3:
+        return False
+    return not set(words) & {"true", "false", "or", "maybe", "unless", "but", "however", "although", "depends"}
+
+
+def _polarities(tokens: Sequence[Token]) -> tuple[set[bool], list[Token]]:
+    """What is said to be true or false by the plainest words used, and the tokens that say something else."""
+    words = {token.text for token in tokens}
+    ranks = [(_TRUE[:1], _FALSE[:1]), (_TRUE[1:3], _FALSE[1:3]), (_TRUE[3:], _FALSE[3:])]
+    rank = next((pair for pair in ranks if words & {*pair[0], *pair[1]}), None)
+    if rank is None:
+        return set(), list(tokens)
+    if rank is ranks[0] and words & {"yes", "no"}:
+        rank = (_TRUE[:2], _FALSE[:2])
+    said: set[bool] = set()
+    left: list[Token] = []
+    for place, token in enumerate(tokens):
+        if token.text in rank[0] or token.text in rank[1]:
+            denied = place > 0 and tokens[place - 1].text in _NOT
+            said.add((token.text in rank[0]) != denied)
+            if denied:
+                left.pop()
+        else:
+            left.append(token)
+    return said, left
+
+
+def match_choice(answer: str, gold: str, question: str) -> tuple[bool, str]:
+    """Whether the answer chooses the gold letter and no other."""
+    options = options_of(question)
+    expected = gold.strip().upper()
+    tokens = tokenise(clean(answer))
+    chosen, rest = _by_text(tokens, options), []
+    if chosen is None:
+        letters = _letters(tokens, options)
+        if len({letter for _, letter in letters}) != 1:
+            return False, "chooses several" if letters else "chooses nothing"
+        place, chosen = letters[0]
+        lead = [token for token in tokens[:place] if token.kind in ("word", "number", "mark")]
+        if any(token.text not in FUNCTION | _SHOWN for token in lead):
+            return False, f"unasked text before the letter: {lead[0].raw}"
+        rest = tokens[letters[-1][0] + 1 :]
+    if rest and not _fits(rest, chosen, options, question):
+        return False, f"the text behind {chosen} is not its own"
+    return chosen == expected, f"chooses {chosen}"
+
+
+def _by_text(tokens: Sequence[Token], options: Options) -> str | None:
+    """The letter of the option that is written out, perhaps behind the letter itself."""
+    form = squash(list(tokens))
+    return next((letter for letter, text in options.items() if form == squash(text)), None)
+
+
+def _letters(tokens: Sequence[Token], options: Options) -> list[tuple[int, str]]:
+    """(place, letter) of the tokens that stand for an option."""
+    known = frozenset(options) or frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
+    found: list[tuple[int, str]] = []
+    words = [token for token in tokens if token.kind in ("word", "number")]
+    bare = all(len(token.raw) == 1 or token.text in FUNCTION | _SHOWN for token in words)
+    for place, token in enumerate(tokens):
+        letter = token.raw.upper()
+        if token.kind != "word" or len(token.raw) != 1 or letter not in known:
+            continue
+        before = tokens[place - 1] if place else None
+        after = tokens[place + 1] if place + 1 < len(tokens) else None
+        pointed = before is not None and (before.kind == "open" or before.text in _SHOWN)
+        closed = after is None or after.kind in ("cut", "link", "open", "close")
+        if letter in ("A", "I") and not (closed or pointed):
+            continue  # an article, a pronoun
+        if token.raw.isupper() or pointed or (bare and (len(words) == 1 or closed)):
+            found.append((place, letter))
+    return _own_text_removed(tokens, found, options)
+
+
+def _own_text_removed(tokens: Sequence[Token], found: list[tuple[int, str]], options: Options) -> list[tuple[int, str]]:
+    """Without letters that belong to the text of the option chosen just before ("C. Option A and B")."""
+    if len(found) < 2 or found[0][1] not in options:
+        return found
+    place, letter = found[0]
+    own = squash(options[letter])
+    if own and squash(list(tokens[place + 1 :])).startswith(own):
+        return found[:1]
+    rest = tokens[place + 1 :]
+    denied = next((at for at, token in enumerate(rest) if token.text in ("not", "because", "since")), None)
+    if denied is not None and not any(place < at <= place + denied for at, _ in found):
+        return found[:1]
+    return found
+
+
+def _fits(rest: list[Token], chosen: str, options: Options, question: str) -> bool:
+    """Whether the text behind the letter is the option's own (or a part of it), a reason, or nothing much."""
+    while rest and rest[0].kind in ("cut", "link", "open", "close"):
+        rest = rest[1:]
+    form = squash(rest)
+    if not form:
+        return True
+    if chosen in options:
+        own = squash(options[chosen])
+        if form in own or form.startswith(own):
+            return True
+        words, scores = {token.text for token in rest}, {}
+        for letter, text in options.items():
+            mine = {token.text for token in text}
+            scores[letter] = len(words & mine) / max(1, len(words | mine))
+        if scores[chosen] >= 0.5 and scores[chosen] == max(scores.values()):
+            return True
+        if any(squash(text) and form.startswith(squash(text)) for text in options.values()):
+            return False
+    around = context(question, [])
+    if tail_is_fine([Token("cut", ".", "."), *rest], around):
+        return True
+    words = [token.text for token in rest]
+    if set(words) & (AGAINST - {"other", "others", "together"}) or any(token.kind == "mark" for token in rest):
+        return False
+    return not options or len(words) >= 4  # a sentence that explains; without options any text is the option's
+
+
+def match_choice_set(answer: str, gold: str, question: str) -> tuple[bool, str]:
+    """Whether exactly the gold letters are chosen."""
+    options = options_of(question)
+    expected = set(re.findall(r"[A-Z]", gold.upper()))
+    known = set(options) or set("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
+    chosen: set[str] = set()
+    left: list[Token] = []
+    tokens = tokenise(clean(answer))
+    at = 0
+    while at < len(tokens):
+        letter, end = _option_text(tokens, at, options)
+        token = tokens[at]
+        run = token.raw.upper()
+        if letter:
+            chosen.add(letter)
+            at = end
+            continue
+        glued = token.kind == "word" and set(run) <= known and len(set(run)) == len(run)
+        alone = len(run) == 1 and (token.raw.isupper() or len(tokens) > 1)
+        if glued and (
+            alone or (len(run) > 1 and sorted(run) == list(run) and (token.raw.isupper() or len(tokens) == 1))
+        ):
+            chosen |= set(run)
+        elif token.kind in ("word", "number", "mark"):
+            left.append(token)
+        at += 1
+    extra = [token.raw for token in left if token.text not in FUNCTION | _SHOWN]
+    if extra:
+        return False, f"unasked text: {' '.join(extra[:6])}"
+    return chosen == expected, f"chooses {', '.join(sorted(chosen)) or 'nothing'}"
+
+
+def _option_text(tokens: Sequence[Token], at: int, options: Options) -> tuple[str | None, int]:
+    """The option that is written out from token `at`, and the token behind it."""
+    best: tuple[str | None, int] = (None, at)
+    for letter, text in options.items():
+        own, form = squash(text), ""
+        for end in range(at, min(len(tokens), at + 2 * len(text))):
+            form = squash(list(tokens[at : end + 1]))
+            if form == own and end >= best[1]:
+                best = (letter, end + 1)
+            if len(form) >= len(own):
+                break
+    return best
