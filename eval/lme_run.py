@@ -1,0 +1,193 @@
+"""Playing one system over its questions: insert, query, read, grade. Each row is on disk before the next is needed."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from eval.baselines import System
+from eval.lme_rows import recalled
+from eval.progress import Progress
+from eval.rows import RunFolder, write_atomic
+from lme_v2_env.chat import EndpointError
+from lme_v2_env.dataset import Dataset
+from lme_v2_env.errors import UserError
+from lme_v2_env.memory.api import ContextItem, Memory, RetrievalMemory
+from lme_v2_env.memory.embed import BadVectors
+from lme_v2_env.reader import Reader, Reading
+from lme_v2_env.trajectory import Question
+
+CONTEXTS, MEMORIES = "contexts", "memories.json"
+
+
+@dataclass(frozen=True)
+class Job:
+    """One system's evaluation."""
+
+    system: System
+    dataset: Dataset
+    questions: Sequence[Question]
+    reader: Reader
+    judge: Any
+    concurrency: int
+
+
+def play(job: Job, folder: RunFolder) -> None:
+    """Ask every question that has no scored row yet. Unscored rows of an earlier start are asked again."""
+    kept = [row for row in folder.read() if row["scored"]]
+    if len(kept) < len(folder.read()):
+        folder.replace(kept)
+    done = {row["id"] for row in kept}
+    (folder.folder / CONTEXTS).mkdir(exist_ok=True)
+    wanted = {question.id for question in job.questions} - done
+    previous: Memory | None = None
+    with Progress(f"questions ({job.system.name})", len(job.questions)) as progress:
+        progress.show(len(done))
+        for haystack, group in job.dataset.groups():
+            left = [question for question in group if question.id in wanted]
+            if not left:
+                continue
+            memory = _built(job, haystack, previous, folder)
+            for row in _rows(job, memory, left):
+                folder.append([row])
+                done.add(row["id"])
+                progress.show(len(done))
+            previous = memory
+    order = {question.id: number for number, question in enumerate(job.questions)}
+    folder.replace(sorted(folder.read(), key=lambda row: order[row["id"]]))
+
+
+def _built(job: Job, haystack: tuple[str, ...], previous: Memory | None, folder: RunFolder) -> Memory:
+    """A memory with the haystack in it. What the memory before it holds already is taken over, not read again."""
+    memory = job.system.memory()
+    started = time.perf_counter()
+    adopted = 0
+    with Progress("trajectories inserted", len(haystack)) as progress:
+        for number, name in enumerate(haystack):
+            if _adopted(memory, previous, name):
+                adopted += 1
+                continue
+            try:
+                memory.insert(job.dataset.trajectories.get(name))
+            except (EndpointError, BadVectors) as error:
+                raise UserError(f"inserting trajectory {name}: {error}; the same command resumes") from error
+            progress.show(number + 1)
+    if isinstance(memory, RetrievalMemory):
+        memory.prepare()
+    _note_memory(folder, {"trajectories": len(haystack), "adopted": adopted, "seconds": time.perf_counter() - started})
+    return memory
+
+
+def _adopted(memory: Memory, previous: Memory | None, name: str) -> bool:
+    if isinstance(memory, RetrievalMemory) and isinstance(previous, RetrievalMemory):
+        return memory.adopt(previous, name)
+    return False
+
+
+def _note_memory(folder: RunFolder, entry: dict[str, Any]) -> None:
+    file = folder.folder / MEMORIES
+    entries = json.loads(file.read_text("utf-8")) if file.is_file() else []
+    write_atomic(file, json.dumps([*entries, entry], indent=1) + "\n")
+
+
+def _rows(job: Job, memory: Memory, questions: Sequence[Question]) -> Any:
+    """Rows as they are finished."""
+    if job.concurrency == 1:
+        for question in questions:
+            yield _row(job, memory, question)
+        return
+    pool = ThreadPoolExecutor(job.concurrency)
+    try:
+        for future in as_completed([pool.submit(_row, job, memory, question) for question in questions]):
+            yield future.result()
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _row(job: Job, memory: Memory, question: Question) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "id": question.id,
+        "scored": False,
+        "unscored_reason": None,
+        "correct": None,
+        "strict_correct": None,
+        "domain": question.domain,
+        "question_type": question.question_type,
+        "eval_function": question.eval_function,
+        "question": question.text,
+        "gold": question.gold,
+        "response": None,
+        "concurrency": job.concurrency,
+    }
+    try:
+        view = question.view()
+    except UserError as error:
+        return row | {"unscored_reason": str(error)}
+    started = time.perf_counter()
+    try:
+        items = memory.query(view.text, view.image)
+    except Exception as error:  # a memory system is anybody's code: what it raises concerns this question alone
+        return row | {"unscored_reason": f"memory: {type(error).__name__}: {_one_line(error)}"}
+    seconds = time.perf_counter() - started
+    row |= {
+        "query_seconds": seconds if job.system.queries else None,
+        "context": [_outline(item) for item in items],
+        "evidence": _evidence(job, question, items),
+    }
+    try:
+        reading = job.reader.read(view, question.domain, items)
+    except (EndpointError, OSError) as error:
+        return row | {"unscored_reason": f"reader: {_one_line(error)}"}
+    return row | _read(reading) | _graded(job, question, reading) | {"timestamp_utc": datetime.now(UTC).isoformat()}
+
+
+def _outline(item: ContextItem) -> dict[str, Any]:
+    return {"type": item.type, "chars": len(item.value), "shows": [list(pair) for pair in item.shows]}
+
+
+def _evidence(job: Job, question: Question, items: Sequence[ContextItem]) -> dict[str, float] | None:
+    points = job.dataset.evidence.get(question.id)
+    return recalled(points, items) if points else None
+
+
+def _read(reading: Reading) -> dict[str, Any]:
+    return {
+        "response": reading.text,
+        "finish_reason": reading.finish_reason,
+        "from_reasoning": reading.from_reasoning,
+        "usage": dict(reading.usage),
+        "context_items_shown": reading.items,
+        "context_tokens": reading.tokens,
+        "context_tokens_shown": reading.tokens_shown,
+        "image_withheld": reading.image_withheld,
+    }
+
+
+def _graded(job: Job, question: Question, reading: Reading) -> dict[str, Any]:
+    from rewards import lme_v2
+
+    if question.needs_judge:
+        return {"unscored_reason": "judge: none is wired"}
+    grades = [
+        lme_v2.grade(question.eval_function, reading.text, question.gold, question=question.text, strict=strict)
+        for strict in (False, True)
+    ]
+    return {
+        "scored": True,
+        "correct": grades[0].correct,
+        "strict_correct": grades[1].correct,
+        "unknown": grades[0].unknown,
+        "answer": grades[0].answer,
+        "explanation": grades[0].explanation,
+        "strict_explanation": grades[1].explanation,
+        "grader_version": lme_v2.GRADER_VERSION,
+    }
+
+
+def _one_line(error: BaseException) -> str:
+    return " ".join(str(error).split())[:300] or "no message"
