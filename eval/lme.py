@@ -30,6 +30,7 @@ from lme_v2_env.extractive import ExtractiveReader
 from lme_v2_env.memory.api import Library, Mode, RetrievalConfig, TemplateWriter
 from lme_v2_env.memory.embed import Embedder, embedder_from
 from lme_v2_env.memory.store import Store
+from lme_v2_env.memory.writer import ModelWriter
 from lme_v2_env.reader import PUBLISHED_CONTEXT_TOKENS, EndpointReader, Reader, Sampling, load_prompts
 from lme_v2_env.tokens import counter_for
 from lme_v2_env.trajectory import DOMAINS, Question
@@ -77,6 +78,9 @@ def parser() -> argparse.ArgumentParser:
     memory("--retrieval", choices=get_args(Mode), default="hybrid", help="dense, bm25 or their fusion (default)")
     memory("--slices", type=int, default=6, help="slices a question (default 6)")
     memory("--published-rag", action="store_true", help="dense alone, question verbatim, overlapping slices kept")
+
+    memory("--writer", help="model that writes the notes (default: a template)")
+    memory("--writer-base-url", help="its OpenAI-compatible endpoint")
 
     read = top.add_argument_group("reader").add_argument
     read("--reader", default="Qwen/Qwen3.5-9B", help="model at --base-url, or extractive (no model)")
@@ -129,7 +133,7 @@ def _run(options: argparse.Namespace) -> int:
         limit=options.limit,
     )
     retrieval = _retrieval(options)
-    kit = Kit(dataset, Library(Store(cache / "store"), _embedder(options), TemplateWriter()), retrieval, options.images)
+    kit = Kit(dataset, _library(options, cache), retrieval, options.images)
     systems = [build(name, kit) for name in names]
     reader, judge = _reader(options), _judge(options, dataset)
     found: list[tuple[LmeRun, list[dict[str, Any]], Path]] = []
@@ -144,7 +148,7 @@ def _run(options: argparse.Namespace) -> int:
         started = time.monotonic()
         with only_writer(folder):
             run_folder = open_run(folder, info)
-            play(Job(system, dataset, questions, reader, judge, options.concurrency), run_folder)
+            play(Job(system, dataset, questions, reader, judge, options.concurrency, options.images), run_folder)
             rows = run_folder.read()
             export(folder, info, dataset, rows)
         found.append((info, rows, folder))
@@ -172,6 +176,13 @@ def _retrieval(options: argparse.Namespace) -> RetrievalConfig:
     if options.published_rag:
         return RetrievalConfig(mode="dense", slices=options.slices, skip_shown=False, strip_instruction=False)
     return RetrievalConfig(mode=options.retrieval, slices=options.slices)
+
+
+def _library(options: argparse.Namespace, cache: Path) -> Library:
+    if (options.writer is None) != (options.writer_base_url is None):
+        raise UserError("--writer and --writer-base-url go together")
+    writer = ModelWriter(Endpoint(options.writer_base_url, options.writer)) if options.writer else TemplateWriter()
+    return Library(Store(cache / "store"), _embedder(options), writer)
 
 
 def _embedder(options: argparse.Namespace) -> Embedder | None:

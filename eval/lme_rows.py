@@ -81,6 +81,18 @@ def recalled(points: Sequence[EvidencePoint], items: Sequence[ContextItem]) -> d
     }
 
 
+def percentiles(seconds: Sequence[float]) -> tuple[float, float] | None:
+    """(p50, p95) by the published rule: sorted[n // 2] and sorted[min(n - 1, int(0.95 n))]."""
+    ordered = sorted(seconds)
+    count = len(ordered)
+    return (ordered[count // 2], ordered[min(count - 1, int(0.95 * count))]) if count else None
+
+
+def context_file(question_id: str) -> str:
+    """Where in a run's folder the context of a question is kept: the items in full, gzipped JSON."""
+    return f"contexts/{question_id}.json.gz"
+
+
 @dataclass(frozen=True, slots=True)
 class LmeSummary:
     """Counts over a run's rows; rates are over scored rows, in [0, 1]; seconds are of queries alone."""
@@ -106,7 +118,7 @@ class LmeSummary:
 
 
 def summarise(rows: Sequence[Mapping[str, Any]]) -> LmeSummary:
-    """Recomputed from the rows. Percentiles are the published ones: sorted[n // 2] and sorted[int(0.95 n)]."""
+    """Recomputed from the rows."""
     scored = [row for row in rows if row["scored"]]
     unscored: dict[str, int] = {}
     for row in rows:
@@ -119,8 +131,8 @@ def summarise(rows: Sequence[Mapping[str, Any]]) -> LmeSummary:
     for row in rows:
         for name, share in (row.get("evidence") or {}).items():
             shares.setdefault(name, []).append(share)
-    seconds = sorted(row["query_seconds"] for row in rows if row.get("query_seconds") is not None)
-    count = len(seconds)
+    seconds = [row["query_seconds"] for row in rows if row.get("query_seconds") is not None]
+    middle, high = percentiles(seconds) or (None, None)
     return LmeSummary(
         scored=len(scored),
         unscored=unscored,
@@ -129,9 +141,9 @@ def summarise(rows: Sequence[Mapping[str, Any]]) -> LmeSummary:
         strict=sum(judged) / n,
         unknown=sum(row["unknown"] for row in scored) / n,
         evidence={name: sum(values) / len(values) for name, values in shares.items()},
-        query_mean=sum(seconds) / count if count else None,
-        query_p50=seconds[count // 2] if count else None,
-        query_p95=seconds[min(count - 1, int(0.95 * count))] if count else None,
+        query_mean=sum(seconds) / len(seconds) if seconds else None,
+        query_p50=middle,
+        query_p95=high,
         comparable=all(row["concurrency"] == 1 for row in rows if row.get("query_seconds") is not None),
         tokens=sum(row["context_tokens_shown"] for row in scored) / n,
         images_withheld=sum(bool(row.get("image_withheld")) for row in rows),

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from eval.baselines import System
-from eval.lme_rows import recalled
+from eval.lme_rows import context_file, recalled
 from eval.progress import Progress
 from eval.rows import RunFolder, write_atomic
 from lme_v2_env.chat import EndpointError
@@ -20,9 +23,13 @@ from lme_v2_env.errors import UserError
 from lme_v2_env.memory.api import ContextItem, Memory, RetrievalMemory
 from lme_v2_env.memory.embed import BadVectors
 from lme_v2_env.reader import Reader, Reading
-from lme_v2_env.trajectory import Question
+from lme_v2_env.trajectory import Question, QuestionView
 
-CONTEXTS, MEMORIES = "contexts", "memories.json"
+MEMORIES = "memories.json"
+"""What building each haystack's memory cost, in the order built."""
+
+BATCH = 16
+"""Trajectories read at once, and whose notes a model writes at once."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +42,7 @@ class Job:
     reader: Reader
     judge: Any
     concurrency: int
+    pictures: bool = False
 
 
 def play(job: Job, folder: RunFolder) -> None:
@@ -43,7 +51,6 @@ def play(job: Job, folder: RunFolder) -> None:
     if len(kept) < len(folder.read()):
         folder.replace(kept)
     done = {row["id"] for row in kept}
-    (folder.folder / CONTEXTS).mkdir(exist_ok=True)
     wanted = {question.id for question in job.questions} - done
     previous: Memory | None = None
     with Progress(f"questions ({job.system.name})", len(job.questions)) as progress:
@@ -53,7 +60,7 @@ def play(job: Job, folder: RunFolder) -> None:
             if not left:
                 continue
             memory = _built(job, haystack, previous, folder)
-            for row in _rows(job, memory, left):
+            for row in _rows(job, memory, left, folder.folder):
                 folder.append([row])
                 done.add(row["id"])
                 progress.show(len(done))
@@ -66,20 +73,23 @@ def _built(job: Job, haystack: tuple[str, ...], previous: Memory | None, folder:
     """A memory with the haystack in it. What the memory before it holds already is taken over, not read again."""
     memory = job.system.memory()
     started = time.perf_counter()
-    adopted = 0
-    with Progress("trajectories inserted", len(haystack)) as progress:
-        for number, name in enumerate(haystack):
-            if _adopted(memory, previous, name):
-                adopted += 1
-                continue
+    left = [name for name in haystack if not _adopted(memory, previous, name)]
+    with Progress("trajectories inserted", len(left)) as progress:
+        for start in range(0, len(left), BATCH):
+            names = left[start : start + BATCH]
             try:
-                memory.insert(job.dataset.trajectories.get(name))
+                batch = list(job.dataset.trajectories.read(names))
+                if isinstance(memory, RetrievalMemory):
+                    memory.warm(batch)
+                for trajectory in batch:
+                    memory.insert(trajectory)
             except (EndpointError, BadVectors) as error:
-                raise UserError(f"inserting trajectory {name}: {error}; the same command resumes") from error
-            progress.show(number + 1)
+                raise UserError(f"inserting {names[0]} to {names[-1]}: {error}; the same command resumes") from error
+            progress.show(start + len(names))
     if isinstance(memory, RetrievalMemory):
         memory.prepare()
-    _note_memory(folder, {"trajectories": len(haystack), "adopted": adopted, "seconds": time.perf_counter() - started})
+    seconds = time.perf_counter() - started
+    _note_memory(folder, {"trajectories": len(haystack), "adopted": len(haystack) - len(left), "seconds": seconds})
     return memory
 
 
@@ -95,21 +105,21 @@ def _note_memory(folder: RunFolder, entry: dict[str, Any]) -> None:
     write_atomic(file, json.dumps([*entries, entry], indent=1) + "\n")
 
 
-def _rows(job: Job, memory: Memory, questions: Sequence[Question]) -> Any:
+def _rows(job: Job, memory: Memory, questions: Sequence[Question], folder: Path) -> Iterator[dict[str, Any]]:
     """Rows as they are finished."""
     if job.concurrency == 1:
         for question in questions:
-            yield _row(job, memory, question)
+            yield _row(job, memory, question, folder)
         return
     pool = ThreadPoolExecutor(job.concurrency)
     try:
-        for future in as_completed([pool.submit(_row, job, memory, question) for question in questions]):
+        for future in as_completed([pool.submit(_row, job, memory, question, folder) for question in questions]):
             yield future.result()
     finally:
         pool.shutdown(cancel_futures=True)
 
 
-def _row(job: Job, memory: Memory, question: Question) -> dict[str, Any]:
+def _row(job: Job, memory: Memory, question: Question, folder: Path) -> dict[str, Any]:
     row: dict[str, Any] = {
         "id": question.id,
         "scored": False,
@@ -125,7 +135,8 @@ def _row(job: Job, memory: Memory, question: Question) -> dict[str, Any]:
         "concurrency": job.concurrency,
     }
     try:
-        view = question.view()
+        # without a reader that takes pictures none is needed, and the row says that it was withheld
+        view = question.view() if job.pictures else QuestionView(question.text)
     except UserError as error:
         return row | {"unscored_reason": str(error)}
     started = time.perf_counter()
@@ -139,11 +150,26 @@ def _row(job: Job, memory: Memory, question: Question) -> dict[str, Any]:
         "context": [_outline(item) for item in items],
         "evidence": _evidence(job, question, items),
     }
+    _keep_context(folder / context_file(question.id), items)
     try:
         reading = job.reader.read(view, question.domain, items)
     except (EndpointError, OSError) as error:
         return row | {"unscored_reason": f"reader: {_one_line(error)}"}
-    return row | _read(reading) | _graded(job, question, reading) | {"timestamp_utc": datetime.now(UTC).isoformat()}
+    return (
+        row
+        | _read(reading, question)
+        | _graded(job, question, reading)
+        | {"timestamp_utc": datetime.now(UTC).isoformat()}
+    )
+
+
+def _keep_context(file: Path, items: Sequence[ContextItem]) -> None:
+    """In full, before it is read: a row's number has its file. The same context makes the same bytes."""
+    file.parent.mkdir(exist_ok=True)
+    text = json.dumps([{"type": item.type, "value": item.value} for item in items], ensure_ascii=False)
+    temporary = file.with_name(f".{file.name}")
+    temporary.write_bytes(gzip.compress(text.encode(), 6, mtime=0))
+    os.replace(temporary, file)
 
 
 def _outline(item: ContextItem) -> dict[str, Any]:
@@ -155,7 +181,7 @@ def _evidence(job: Job, question: Question, items: Sequence[ContextItem]) -> dic
     return recalled(points, items) if points else None
 
 
-def _read(reading: Reading) -> dict[str, Any]:
+def _read(reading: Reading, question: Question) -> dict[str, Any]:
     return {
         "response": reading.text,
         "finish_reason": reading.finish_reason,
@@ -164,7 +190,7 @@ def _read(reading: Reading) -> dict[str, Any]:
         "context_items_shown": reading.items,
         "context_tokens": reading.tokens,
         "context_tokens_shown": reading.tokens_shown,
-        "image_withheld": reading.image_withheld,
+        "image_withheld": question.image is not None and not reading.image_shown,
     }
 
 

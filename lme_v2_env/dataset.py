@@ -100,6 +100,16 @@ class TrajectoryFile:
         candidates = (given,) if given.is_absolute() else (self.folder / given, self.folder / "screenshots" / given)
         return next((path for path in candidates if path.is_file()), None)
 
+    def needed_screenshot(self, state: State) -> Path:
+        """The state's picture. Raises `UserError` when it is not there."""
+        found = self.screenshot(state)
+        if found is None:
+            raise UserError(
+                f"{self.label}: screenshot '{state.screenshot}' is missing: fetch it (python -m "
+                "lme_v2_env.download --screenshots); without --images none is needed)"
+            )
+        return found
+
 
 @dataclass(frozen=True, slots=True)
 class Dataset:

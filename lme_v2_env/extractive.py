@@ -64,7 +64,6 @@ class ExtractiveReader:
             items=len(texts),
             tokens=size // 3,
             tokens_shown=size // 3,
-            image_withheld=question.image is not None,
             finish_reason="stop",
         )
 

@@ -32,7 +32,8 @@ class Reading:
     items: int
     tokens: int
     tokens_shown: int
-    image_withheld: bool = False
+    image_shown: bool = False
+    """Whether the question's own picture was sent."""
     finish_reason: str | None = None
     from_reasoning: bool = False
     usage: Mapping[str, int] = field(default_factory=dict)
@@ -93,7 +94,7 @@ class EndpointReader:
     """Sends the context, cut to the window by whole items, and the question.
 
     `images`: whether the reader takes pictures. When it does not, pictures of the context are left out, and a question
-    that has one is answered without it and marked `image_withheld`.
+    that has one is answered without it: the reading says so.
     """
 
     def __init__(
@@ -134,7 +135,7 @@ class EndpointReader:
             items=len(shown),
             tokens=self.counter.items(usable, self.images),
             tokens_shown=self.counter.items(shown, self.images),
-            image_withheld=question.image is not None and not self.images,
+            image_shown=question.image is not None and self.images,
             finish_reason=completion.finish_reason,
             from_reasoning=completion.from_reasoning,
             usage=completion.usage,

@@ -33,7 +33,7 @@ class Kit:
     """Whether memories may return screenshots."""
 
     def picture(self) -> Callable[[State], Any] | None:
-        return self.dataset.trajectories.screenshot if self.pictures else None
+        return self.dataset.trajectories.needed_screenshot if self.pictures else None
 
 
 class System(Protocol):

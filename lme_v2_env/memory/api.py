@@ -11,6 +11,7 @@ import threading
 import zlib
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -85,7 +86,9 @@ class RetrievalConfig:
 
 
 class Writer(Protocol):
-    """Writes events and notes. `settings` key what it wrote in the store."""
+    """Writes events and notes. `settings` key what it wrote in the store; `concurrency` is how many calls it takes."""
+
+    concurrency: int
 
     @property
     def settings(self) -> dict[str, Any]: ...
@@ -98,6 +101,7 @@ class Writer(Protocol):
 class TemplateWriter:
     """Notes and events without a model."""
 
+    concurrency = 1
     settings: dict[str, Any] = {"writer": "template", "notes": note_texts.TEMPLATE, "events": event_texts.TEMPLATE}  # noqa: RUF012
 
     def notes(self, trajectory: Trajectory) -> list[Note]:
@@ -264,6 +268,17 @@ class RetrievalMemory:
             blocks={pool: self.library.number(pool, trajectory) for pool in pools},
         )
         self._take(kept)
+
+    def warm(self, trajectories: Sequence[Trajectory]) -> None:
+        """Let a model write the notes and events of several trajectories at once; inserting them then only reads.
+
+        Raises `EndpointError`; what was written before is kept.
+        """
+        pools = {EVENTS if pool == EVENTS else PROCEDURES for pool in self.config.pools if pool != SLICES}
+        tasks = [(pool, trajectory) for trajectory in trajectories for pool in pools]
+        if len(tasks) > 1 and self.library.writer.concurrency > 1:
+            with ThreadPoolExecutor(self.library.writer.concurrency) as workers:
+                list(workers.map(lambda task: self.library.records(*task), tasks))
 
     def adopt(self, other: RetrievalMemory, trajectory_id: str) -> bool:
         """Take a trajectory over from a memory with the same library and settings; False when it has none.
