@@ -90,6 +90,9 @@ class MiniLM:
             from sentence_transformers import SentenceTransformer
         except ModuleNotFoundError as error:
             raise UserError("embedder 'minilm' needs: pip install sentence-transformers") from error
+        from transformers.utils.logging import disable_progress_bar
+
+        disable_progress_bar()  # its bar would break ours
         return SentenceTransformer(f"{spec.submodule_search_locations[0]}/model", device="cpu")
 
     def documents(self, texts: Sequence[str]) -> np.ndarray:
