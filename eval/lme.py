@@ -11,7 +11,8 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
@@ -27,8 +28,9 @@ from lme_v2_env.chat import Endpoint
 from lme_v2_env.dataset import TIERS, Dataset, open_dataset
 from lme_v2_env.errors import UserError, refuse_unknown
 from lme_v2_env.extractive import ExtractiveReader
-from lme_v2_env.memory.api import Library, Mode, RetrievalConfig, TemplateWriter
+from lme_v2_env.memory.api import Mode, RetrievalConfig
 from lme_v2_env.memory.embed import Embedder, embedder_from
+from lme_v2_env.memory.library import Library, TemplateWriter
 from lme_v2_env.memory.store import Store
 from lme_v2_env.memory.writer import ModelWriter
 from lme_v2_env.reader import PUBLISHED_CONTEXT_TOKENS, EndpointReader, Reader, Sampling, load_prompts
@@ -148,7 +150,7 @@ def _run(options: argparse.Namespace) -> int:
         started = time.monotonic()
         with only_writer(folder):
             run_folder = open_run(folder, info)
-            play(Job(system, dataset, questions, reader, judge, options.concurrency, options.images), run_folder)
+            play(Job(system, dataset, questions, reader, judge, cache, options.concurrency, options.images), run_folder)
             rows = run_folder.read()
             export(folder, info, dataset, rows)
         found.append((info, rows, folder))
@@ -178,11 +180,11 @@ def _retrieval(options: argparse.Namespace) -> RetrievalConfig:
     return RetrievalConfig(mode=options.retrieval, slices=options.slices)
 
 
-def _library(options: argparse.Namespace, cache: Path) -> Library:
+def _library(options: argparse.Namespace, cache: Path) -> Callable[[], Library]:
     if (options.writer is None) != (options.writer_base_url is None):
         raise UserError("--writer and --writer-base-url go together")
     writer = ModelWriter(Endpoint(options.writer_base_url, options.writer)) if options.writer else TemplateWriter()
-    return Library(Store(cache / "store"), _embedder(options), writer)
+    return partial(Library, Store(cache / "store"), _embedder(options), writer)
 
 
 def _embedder(options: argparse.Namespace) -> Embedder | None:

@@ -20,8 +20,10 @@ from eval.rows import RunFolder, write_atomic
 from lme_v2_env.chat import EndpointError
 from lme_v2_env.dataset import Dataset
 from lme_v2_env.errors import UserError
+from lme_v2_env.memory import snapshot
 from lme_v2_env.memory.api import ContextItem, Memory, RetrievalMemory
 from lme_v2_env.memory.embed import BadVectors
+from lme_v2_env.memory.store import signature
 from lme_v2_env.reader import Reader, Reading
 from lme_v2_env.trajectory import Question, QuestionView
 
@@ -41,6 +43,7 @@ class Job:
     questions: Sequence[Question]
     reader: Reader
     judge: Any
+    cache: Path
     concurrency: int
     pictures: bool = False
 
@@ -52,31 +55,63 @@ def play(job: Job, folder: RunFolder) -> None:
         folder.replace(kept)
     done = {row["id"] for row in kept}
     wanted = {question.id for question in job.questions} - done
-    previous: Memory | None = None
+    memories = _Memories(job, folder)
     with Progress(f"questions ({job.system.name})", len(job.questions)) as progress:
         progress.show(len(done))
         for haystack, group in job.dataset.groups():
             left = [question for question in group if question.id in wanted]
             if not left:
                 continue
-            memory = _built(job, haystack, previous, folder)
+            memory = memories.of(haystack, left[0].domain)
             for row in _rows(job, memory, left, folder.folder):
                 folder.append([row])
                 done.add(row["id"])
                 progress.show(len(done))
-            previous = memory
     order = {question.id: number for number, question in enumerate(job.questions)}
     folder.replace(sorted(folder.read(), key=lambda row: order[row["id"]]))
 
 
-def _built(job: Job, haystack: tuple[str, ...], previous: Memory | None, folder: RunFolder) -> Memory:
-    """A memory with the haystack in it. What the memory before it holds already is taken over, not read again."""
-    memory = job.system.memory()
+class _Memories:
+    """Memories of haystacks. Retrieval memories of a domain are parts of one that holds all of its trajectories.
+
+    Medium haystacks are hundreds of lists from one pool: so each trajectory is read once, not hundreds of times. The
+    whole memory is kept as a snapshot for the next start.
+    """
+
+    def __init__(self, job: Job, folder: RunFolder) -> None:
+        self.job, self.folder = job, folder
+        self._domain: str | None = None
+        self._whole: RetrievalMemory | None = None
+
+    def of(self, haystack: tuple[str, ...], domain: str) -> Memory:
+        memory = self.job.system.memory()
+        if not isinstance(memory, RetrievalMemory):
+            _fill(self.job, memory, haystack, self.folder)
+            return memory
+        if self._whole is None or self._domain != domain:
+            self._whole, self._domain = None, domain  # the old one goes before the new one comes
+            self._whole = self._built(memory, domain)
+        return self._whole.subset(haystack)
+
+    def _built(self, memory: RetrievalMemory, domain: str) -> RetrievalMemory:
+        lists = {self.job.dataset.haystacks[q.id] for q in self.job.dataset.questions if q.domain == domain}
+        ids = sorted({name for haystack in lists for name in haystack}) if len(lists) > 1 else next(iter(lists))
+        key = {"ids": ids, "file": self.job.dataset.trajectories.stamp, "system": self.job.system.settings}
+        kept = self.job.cache / "memories" / signature(key)
+        started = time.perf_counter()
+        if snapshot.load(memory, kept):
+            _note_memory(self.folder, len(ids), started, "snapshot")
+        else:
+            _fill(self.job, memory, ids, self.folder)
+            snapshot.save(memory, kept)
+        return memory
+
+
+def _fill(job: Job, memory: Memory, haystack: Sequence[str], folder: RunFolder) -> None:
     started = time.perf_counter()
-    left = [name for name in haystack if not _adopted(memory, previous, name)]
-    with Progress("trajectories inserted", len(left)) as progress:
-        for start in range(0, len(left), BATCH):
-            names = left[start : start + BATCH]
+    with Progress("trajectories inserted", len(haystack)) as progress:
+        for start in range(0, len(haystack), BATCH):
+            names = haystack[start : start + BATCH]
             try:
                 batch = list(job.dataset.trajectories.read(names))
                 if isinstance(memory, RetrievalMemory):
@@ -88,18 +123,11 @@ def _built(job: Job, haystack: tuple[str, ...], previous: Memory | None, folder:
             progress.show(start + len(names))
     if isinstance(memory, RetrievalMemory):
         memory.prepare()
-    seconds = time.perf_counter() - started
-    _note_memory(folder, {"trajectories": len(haystack), "adopted": len(haystack) - len(left), "seconds": seconds})
-    return memory
+    _note_memory(folder, len(haystack), started, "inserted")
 
 
-def _adopted(memory: Memory, previous: Memory | None, name: str) -> bool:
-    if isinstance(memory, RetrievalMemory) and isinstance(previous, RetrievalMemory):
-        return memory.adopt(previous, name)
-    return False
-
-
-def _note_memory(folder: RunFolder, entry: dict[str, Any]) -> None:
+def _note_memory(folder: RunFolder, trajectories: int, started: float, how: str) -> None:
+    entry = {"trajectories": trajectories, "how": how, "seconds": time.perf_counter() - started}
     file = folder.folder / MEMORIES
     entries = json.loads(file.read_text("utf-8")) if file.is_file() else []
     write_atomic(file, json.dumps([*entries, entry], indent=1) + "\n")

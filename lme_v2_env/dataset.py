@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from lme_v2_env.errors import UserError, refuse_unknown
-from lme_v2_env.trajectory import EvidencePoint, Question, State, Trajectory, question_from, trajectory_from
+from lme_v2_env.trajectory import EvidencePoint, Question, Trajectory, question_from, trajectory_from
 
 TIERS = ("small", "medium", "whole")
 
@@ -61,6 +61,12 @@ class TrajectoryFile:
         return opened
 
     @property
+    def stamp(self) -> str:
+        """Changes when the file does."""
+        status = self.file.stat()
+        return f"{self.file.resolve()} {status.st_size} {status.st_mtime_ns}"
+
+    @property
     def ids(self) -> tuple[str, ...]:
         """All ids, in file order."""
         return tuple(self._places)
@@ -92,21 +98,15 @@ class TrajectoryFile:
             raise UserError(f"{where}: not valid JSON ({error})") from error
         return trajectory_from(row, where)
 
-    def screenshot(self, state: State) -> Path | None:
-        """The state's picture when it is there: an absolute path, below the file's folder, or in its screenshots/."""
-        if not state.screenshot:
-            return None
-        given = Path(state.screenshot)
+    def screenshot(self, name: str) -> Path:
+        """A state's picture: an absolute path, below the file's folder, or in its screenshots/. Raises `UserError`."""
+        given = Path(name)
         candidates = (given,) if given.is_absolute() else (self.folder / given, self.folder / "screenshots" / given)
-        return next((path for path in candidates if path.is_file()), None)
-
-    def needed_screenshot(self, state: State) -> Path:
-        """The state's picture. Raises `UserError` when it is not there."""
-        found = self.screenshot(state)
+        found = next((path for path in candidates if path.is_file()), None)
         if found is None:
             raise UserError(
-                f"{self.label}: screenshot '{state.screenshot}' is missing: fetch it (python -m "
-                "lme_v2_env.download --screenshots); without --images none is needed)"
+                f"{self.label}: screenshot '{name}' is missing: fetch it (python -m lme_v2_env.download DIR "
+                "--screenshots); without --images none is needed"
             )
         return found
 

@@ -40,7 +40,7 @@ UNKNOWN = "\\boxed{UNKNOWN}"
 PAGE_WEIGHT = 0.5
 """How much of a line's score the rest of its page adds: which page a line stands on is part of most questions."""
 
-LEAST_COVER = 0.25
+LEAST_COVER = 0.15
 """Below this share of the question's words (by weight) on the line and its page the answer is UNKNOWN."""
 
 

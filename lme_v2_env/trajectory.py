@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -19,6 +20,9 @@ from lme_v2_env.errors import UserError
 
 DOMAINS = ("web", "enterprise")
 OUTCOMES = ("success", "failure")
+
+SURROGATE = re.compile("[\ud800-\udfff]")
+"""Halves of characters, which JSON can carry but no file, endpoint or tokenizer takes; replaced at the door."""
 
 QUESTION_TYPES = (
     "static-environment",
@@ -215,14 +219,14 @@ def _text(row: Mapping[str, Any], name: str, where: str, default: str | None = N
         raise UserError(f"{where}: field '{name}' should be a string, got {_kind(value)}")
     if not value and default is None and not may_be_empty:
         raise UserError(f"{where}: field '{name}' is empty")
-    return value
+    return SURROGATE.sub("\ufffd", value)
 
 
 def _optional(row: Mapping[str, Any], name: str, where: str) -> str | None:
     value = row.get(name)
     if value is not None and not isinstance(value, str):
         raise UserError(f"{where}: field '{name}' should be a string or null, got {_kind(value)}")
-    return value
+    return SURROGATE.sub("\ufffd", value) if value else value
 
 
 def _choice(row: Mapping[str, Any], name: str, allowed: tuple[str, ...], where: str) -> str:

@@ -187,11 +187,10 @@ def test_download_checks_resumes_and_places_screenshots(tmp_path: Path) -> None:
             tar.add(tmp_path / archive, arcname=archive)
     unpack_screenshots(here)
     data = open_dataset(here, "small", tmp_path / "cache")
-    states = [trajectory.states[0] for trajectory in data.trajectories.read(("00000000", "00000001"))]
-    found = [data.trajectories.needed_screenshot(state).read_bytes() for state in states]
+    found = [data.trajectories.screenshot(f"screenshots/{name}/0.png").read_bytes() for name in data.trajectories.ids]
     assert found == [b"old", b"patched"]
     with pytest.raises(UserError, match=r"screenshot 'screenshots/00000000/1.png' is missing"):
-        data.trajectories.needed_screenshot(data.trajectories.get("00000000").states[1])
+        data.trajectories.screenshot("screenshots/00000000/1.png")
 
 
 def test_an_archive_that_leaves_its_folder_is_refused(tmp_path: Path) -> None:

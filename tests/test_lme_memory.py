@@ -17,9 +17,11 @@ from hypothesis import strategies as st
 
 from lme_v2_env.chat import Endpoint, EndpointError
 from lme_v2_env.memory import index as index_module
-from lme_v2_env.memory.api import Library, RetrievalConfig, RetrievalMemory, searched
+from lme_v2_env.memory import snapshot
+from lme_v2_env.memory.api import RetrievalConfig, RetrievalMemory, searched
 from lme_v2_env.memory.embed import BadVectors, EndpointEmbedder, Hashing, unit_rows
 from lme_v2_env.memory.index import Block, Index, term_arrays
+from lme_v2_env.memory.library import Library
 from lme_v2_env.memory.slices import state_lines, windows, words
 from lme_v2_env.memory.store import Store, pack, unpack
 from lme_v2_env.memory.writer import ModelWriter, json_object
@@ -55,7 +57,7 @@ def block(texts: Sequence[str], embedder: Hashing, hashes: dict[str, int]) -> Bl
 
 
 def corpus(rng: np.random.Generator, blocks: int, entries: int) -> list[list[str]]:
-    vocabulary = [f"w{number}" for number in range(200)]
+    vocabulary = [a + b for a in "abcdefghijkl" for b in "mnopqrstuvwxyz"]
     return [[" ".join(rng.choice(vocabulary, size=rng.integers(3, 40))) for _ in range(entries)] for _ in range(blocks)]
 
 
@@ -73,7 +75,7 @@ def test_bm25_equals_the_bm25s_library_in_every_haystack() -> None:
         flat = [text for number in ordered for text in texts[number]]
         reference = bm25s.BM25(method="lucene", k1=1.5, b=0.75)
         reference.index([words(text) for text in flat], show_progress=False)
-        query = ["w3", "w77", "w120", "w3", "nowhere"]
+        query = ["am", "gz", "ln", "am", "nowhere"]
         expected = reference.get_scores(query)
         hits = index.search(None, " ".join(query), chosen, top=len(flat))
         found = {(hit.block, hit.entry): hit.score for hit in hits}
@@ -145,8 +147,35 @@ def test_a_haystack_sees_only_its_own_trajectories() -> None:
         alone.insert(run)
     question = "What price does the page of the `Copper Kettle` show?"
     shared = memories[1].query(question)
+    whole = RetrievalMemory(library, RetrievalConfig(notes=1, events=1))
+    for run in runs(6):
+        whole.insert(run)
+    assert whole.subset(f"{number:08x}" for number in (1, 3, 5)).query(question) == shared
     assert {name for item in shared for name, _ in item.shows} <= {f"{number:08x}" for number in (1, 3, 5)}
     assert shared == alone.query(question)
+
+
+@pytest.mark.parametrize("exact", [10, 100_000])
+def test_a_snapshot_answers_as_the_memory_did(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exact: int) -> None:
+    monkeypatch.setattr(index_module, "EXACT_WINDOWS", exact)
+    config = RetrievalConfig(notes=1, events=1)
+    memory = RetrievalMemory(Library(Store(None), Hashing(128)), config)
+    for run in runs(12):
+        memory.insert(run)
+    question = "What price does the page of the `Linen Curtain` show?"
+    expected = memory.query(question)
+    for _ in range(2):  # a second writer leaves the first one's
+        snapshot.save(memory, tmp_path / "kept")
+    again = RetrievalMemory(Library(Store(None), Hashing(128)), config)
+    assert snapshot.load(again, tmp_path / "kept")
+    assert again.query(question) == expected
+    for run in runs(14)[12:]:
+        again.insert(run)
+        memory.insert(run)
+    assert again.query(question) == memory.query(question)
+    other = RetrievalMemory(Library(Store(None), Hashing(64)), config)
+    assert not snapshot.load(other, tmp_path / "kept")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["kept"]
 
 
 def test_the_best_slice_holds_the_page_asked_for_and_overlaps_are_passed_over() -> None:

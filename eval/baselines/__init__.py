@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
+from pathlib import Path
 from typing import Any, Protocol
 
 from lme_v2_env.dataset import Dataset
 from lme_v2_env.errors import refuse_unknown
-from lme_v2_env.memory.api import Library, Memory, RetrievalConfig
-from lme_v2_env.trajectory import Question, State
+from lme_v2_env.memory.api import Memory, RetrievalConfig
+from lme_v2_env.memory.library import Library
+from lme_v2_env.trajectory import Question
 
 SYSTEMS = {
     "no_retrieval": "eval.baselines.no_retrieval",
@@ -24,16 +26,16 @@ SYSTEMS = {
 
 @dataclass(frozen=True)
 class Kit:
-    """What systems are built from. `library` is shared by all systems of a command."""
+    """What systems are built from. `library` makes an empty one over the shared store."""
 
     dataset: Dataset
-    library: Library
+    library: Callable[[], Library]
     retrieval: RetrievalConfig
     pictures: bool
     """Whether memories may return screenshots."""
 
-    def picture(self) -> Callable[[State], Any] | None:
-        return self.dataset.trajectories.needed_screenshot if self.pictures else None
+    def picture(self) -> Callable[[str], Path] | None:
+        return self.dataset.trajectories.screenshot if self.pictures else None
 
 
 class System(Protocol):

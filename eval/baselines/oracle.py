@@ -11,17 +11,8 @@ from dataclasses import asdict
 from typing import Any
 
 from eval.baselines import Kit
-from lme_v2_env.memory.api import (
-    HINTS,
-    PROCEDURES,
-    ContextItem,
-    Inserted,
-    RetrievalConfig,
-    RetrievalMemory,
-    library_settings,
-    note_text,
-    slice_items,
-)
+from lme_v2_env.memory.api import ContextItem, Inserted, RetrievalConfig, RetrievalMemory, note_text
+from lme_v2_env.memory.library import HINTS, PROCEDURES, library_settings
 from lme_v2_env.trajectory import EvidencePoint, Question
 
 
@@ -29,7 +20,7 @@ class OracleMemory(RetrievalMemory):
     """Knows which states answer which question text."""
 
     def __init__(self, kit: Kit, config: RetrievalConfig, points: Mapping[str, tuple[EvidencePoint, ...]], whole: bool):
-        super().__init__(kit.library, config, kit.picture())
+        super().__init__(kit.library(), config, kit.picture())
         self._points, self._whole = points, whole
 
     def query(self, question: str, image: bytes | None = None) -> list[ContextItem]:
@@ -40,7 +31,7 @@ class OracleMemory(RetrievalMemory):
         items: list[ContextItem] = []
         for rank, name in enumerate(dict.fromkeys(point.trajectory_id for point in points), 1):
             kept = self._kept(name)
-            items += slice_items(kept, range(kept.states), None, rank)
+            items += self.slice_items(kept, range(kept.states), None, rank)
         return items
 
     def _around(self, points: tuple[EvidencePoint, ...]) -> list[ContextItem]:
@@ -53,7 +44,7 @@ class OracleMemory(RetrievalMemory):
         items = [ContextItem("text", "Notes from earlier runs\n\n" + "\n\n".join(texts))]
         for rank, point in enumerate(points, 1):
             kept = self._kept(point.trajectory_id)
-            items += slice_items(kept, kept.span(point.state_index, self.config.radius), point.state_index, rank)
+            items += self.slice_items(kept, kept.span(point.state_index, self.config.radius), point.state_index, rank)
         return items
 
     def _kept(self, trajectory_id: str) -> Inserted:
@@ -76,7 +67,7 @@ class Oracle:
 
     @property
     def settings(self) -> dict[str, Any]:
-        return asdict(self.config) | {"library": library_settings(self.kit.library), "pictures": self.kit.pictures}
+        return asdict(self.config) | {"library": library_settings(self.kit.library()), "pictures": self.kit.pictures}
 
     def covers(self, question: Question) -> bool:
         return question.text in self.points

@@ -6,7 +6,8 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from eval.baselines import Kit
-from lme_v2_env.memory.api import RetrievalConfig, RetrievalMemory, library_settings
+from lme_v2_env.memory.api import RetrievalConfig, RetrievalMemory
+from lme_v2_env.memory.library import library_settings
 from lme_v2_env.trajectory import Question
 
 NOTES = 3
@@ -21,13 +22,13 @@ class Rag:
 
     @property
     def settings(self) -> dict[str, Any]:
-        return asdict(self.config) | {"library": library_settings(self.kit.library), "pictures": self.kit.pictures}
+        return asdict(self.config) | {"library": library_settings(self.kit.library()), "pictures": self.kit.pictures}
 
     def covers(self, question: Question) -> bool:
         return True
 
     def memory(self) -> RetrievalMemory:
-        return RetrievalMemory(self.kit.library, self.config, self.kit.picture())
+        return RetrievalMemory(self.kit.library(), self.config, self.kit.picture())
 
 
 def build(name: str, kit: Kit) -> Rag:

@@ -114,9 +114,11 @@ class Hashing:
     def documents(self, texts: Sequence[str]) -> np.ndarray:
         rows = np.zeros((len(texts), self.dimensions), dtype=np.float32)
         for row, text in zip(rows, texts, strict=True):
-            for word in words(text):
-                places, signs = self._features(word)
-                np.add.at(row, places, signs)
+            features = [self._features(word) for word in words(text)]
+            if features:
+                places = np.concatenate([part for part, _ in features])
+                signs = np.concatenate([part for _, part in features])
+                row += np.bincount(places, signs, self.dimensions)
             row[0] += 1e-3  # a text without words has a direction, too
         return unit_rows(rows, len(texts), self.name)
 

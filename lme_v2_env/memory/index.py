@@ -154,12 +154,41 @@ class Index:
         self._segments.append(_join(waiting))
         self._waiting = []
 
+    def arrays(self) -> Arrays:
+        """Everything, joined, for keeping on disk."""
+        self.prepare()
+        if len(self._segments) > 1:
+            self._segments = [_join([(-1, segment) for segment in self._segments])]
+        segment = self._segments[0]
+        named = {name: getattr(segment.block, name) for name in Block.__slots__}
+        more = {"owner": segment.owner, "local": segment.local, "coarse": segment.coarse, "axes": segment.axes}
+        return named | {name: array for name, array in more.items() if array is not None}
+
+    @classmethod
+    def of(cls, arrays: Arrays, blocks: int) -> Index:
+        """The index that `arrays` came from; the arrays may be memory-mapped files."""
+        index = cls()
+        index._count = blocks
+        block = Block(**{name: arrays[name] for name in Block.__slots__})
+        coarse, axes = arrays.get("coarse"), arrays.get("axes")
+        exact = block.vectors.astype(np.float32) if coarse is None else None
+        index._segments = [_Segment(block, arrays["owner"], arrays["local"], exact, coarse, axes)]
+        return index
+
     def search(
-        self, vector: np.ndarray | None, text: str | None, blocks: Iterable[int] | None, top: int, fused: int = FUSED
+        self,
+        vector: np.ndarray | None,
+        text: str | None,
+        blocks: Iterable[int] | None,
+        top: int,
+        *,
+        fused: int = FUSED,
+        exhaustive: bool = False,
     ) -> list[Hit]:
         """The best `top` entries of `blocks` (None: of all), best first; equal scores: the later entry first.
 
-        With a vector and a text the two rankings are fused; with one of them it ranks alone.
+        With a vector and a text the two rankings are fused; with one of them it ranks alone. `exhaustive` scores every
+        window with its whole vector however many there are.
         """
         self.prepare()
         allowed = None if blocks is None else np.isin(np.arange(self._count), np.fromiter(blocks, dtype=np.int64))
@@ -167,7 +196,10 @@ class Index:
         sides = []
         depth = top if vector is None or text is None else max(fused, top)
         if vector is not None:
-            scores = [_dense(segment, vector, mask, depth) for segment, mask in zip(self._segments, masks, strict=True)]
+            wanted = self._count_entries() if exhaustive else max(RESCORED, 4 * depth)
+            scores = [
+                _dense(segment, vector, mask, wanted) for segment, mask in zip(self._segments, masks, strict=True)
+            ]
             sides.append(self._ranked(scores, depth))
         if text is not None:
             sides.append(self._ranked(self._bm25(text, masks), depth))
@@ -180,6 +212,9 @@ class Index:
                 fusion[key] = fusion.get(key, 0.0) + 1.0 / (FUSION_CONSTANT + rank)
         ordered = sorted(fusion.items(), key=lambda item: (-item[1], -item[0][0], -item[0][1]))
         return [Hit(block, entry, score) for (block, entry), score in ordered[:top]]
+
+    def _count_entries(self) -> int:
+        return sum(segment.block.entries for segment in self._segments)
 
     def _ranked(self, scores: Sequence[np.ndarray], top: int) -> list[Hit]:
         """Finite scores of all segments, best first."""
@@ -233,7 +268,7 @@ def _postings(segment: _Segment, term: np.uint64, mask: np.ndarray | None) -> tu
     return docs, counts
 
 
-def _dense(segment: _Segment, vector: np.ndarray, mask: np.ndarray | None, depth: int) -> np.ndarray:
+def _dense(segment: _Segment, vector: np.ndarray, mask: np.ndarray | None, rescored: int) -> np.ndarray:
     """The best window's dot product of every entry; -inf where there is none or the entry is not scored."""
     block = segment.block
     if segment.exact is not None:
@@ -246,7 +281,7 @@ def _dense(segment: _Segment, vector: np.ndarray, mask: np.ndarray | None, depth
     rough = _best_windows(segment.coarse @ (vector @ segment.axes), block.first_window)
     if mask is not None:
         rough[~mask] = -np.inf
-    wanted = min(max(RESCORED, 4 * depth), len(rough))
+    wanted = min(rescored, len(rough))
     chosen = np.sort(np.argpartition(rough, len(rough) - wanted)[len(rough) - wanted :])
     chosen = chosen[np.isfinite(rough[chosen])]
     scores = np.full(len(rough), -np.inf, dtype=np.float32)
@@ -311,6 +346,7 @@ def _joined_terms(blocks: Sequence[Block]) -> tuple[np.ndarray, np.ndarray, np.n
 
 
 def _float_side(vectors: np.ndarray) -> tuple[np.ndarray | None, np.ndarray | None, np.ndarray | None]:
+    """(exact, coarse, axes): whole float32 vectors of a small index, or a large one's leading directions."""
     if len(vectors) <= EXACT_WINDOWS or vectors.shape[1] <= COARSE_DIMENSIONS:
         return vectors.astype(np.float32), None, None
     step = max(1, len(vectors) // 20_000)

@@ -24,7 +24,7 @@ NOISE = re.compile(
 )
 """Properties that tell pages apart without saying anything about them."""
 
-WORD = re.compile(r"[^\W_]+")
+WORD = re.compile(r"[^\W\d_]+|\d+")
 
 SYSTEM_CHARS = re.compile(r"\\u[ef][0-9a-f]{3}|[\ue000-\uf8ff]")
 """Icon-font glyphs, literal or escaped."""
@@ -132,5 +132,5 @@ def state_lines(state: State) -> list[str]:
 
 
 def words(text: str) -> list[str]:
-    """Lower-cased runs of letters and digits."""
+    """Lower-cased runs of letters, and runs of digits: pages write `500 GB` where questions write `500GB`."""
     return WORD.findall(text.lower())
