@@ -10,7 +10,10 @@ endif
 PY := .venv/bin/python
 RUN ?= runs/quick
 MODEL ?= smollm2-135m
-QUICK := --model $(MODEL) --data validation --preset quick --n 60 --wording plain --budget 200 --max-tokens 48
+PLAIN := --wording plain --budget 200 --max-tokens 48
+EVAL := $(PY) -m eval supersede --model $(MODEL) $(PLAIN)
+QUICK := $(EVAL) --data validation --preset quick --n 60
+REAL := $(EVAL) --data oracle --n 12 --fitting
 
 .PHONY: help setup train test proof lint clean
 
@@ -23,8 +26,22 @@ help:
 setup:
 	@.ci/setup main
 
+# One run on this machine, every step resumable: train, evaluate base, warm start and trained adapter, compare, draw.
 train: setup
-	$(PY) -m train.quick --model $(MODEL) --out $(RUN)
+	.venv/bin/prime-rl train --env supersede --engine local --output_dir $(RUN)
+	$(QUICK) --condition both --out $(RUN)/eval/base
+	$(QUICK) --adapter $(RUN)/warm --out $(RUN)/eval/warm
+	$(QUICK) --adapter $(RUN)/adapter --out $(RUN)/eval/trained
+	@$(REAL) --out $(RUN)/real/base && $(REAL) --adapter $(RUN)/adapter --out $(RUN)/real/trained \
+		|| { test $$? = 2 && echo "real conversations: skipped, see the line above"; }
+	@echo; echo "== $(RUN): 60 generated validation episodes (small model; values and phrasings not trained on)"
+	@$(PY) -m eval table $(RUN)/eval/base/full $(RUN)/eval/base/bounded $(RUN)/eval/warm/bounded \
+		$(RUN)/eval/trained/bounded --metrics $(RUN)/metrics.jsonl --plot $(RUN)/summary.png
+	@test ! -d $(RUN)/real/trained || { echo; echo "== $(RUN): real conversations (LongMemEval oracle)"; \
+		$(PY) -m eval table $(RUN)/real/base/bounded $(RUN)/real/trained/bounded; }
+	@echo; $(PY) -m eval compare $(RUN)/eval/base/bounded $(RUN)/eval/trained/bounded
+	@echo; $(PY) -m eval compare $(RUN)/eval/warm/bounded $(RUN)/eval/trained/bounded
+	@echo; echo "adapter: $(RUN)/adapter   rows: $(RUN)/eval/*/*/rows.jsonl   plot: $(RUN)/summary.png"
 
 lint: setup
 	.venv/bin/ruff check .

@@ -31,7 +31,19 @@ from supersede_env.errors import UserError
 MUST_MATCH = ("task_set", "grader_version")
 """Numbers of different tasks or different graders are not comparable."""
 
-MAY_DIFFER = ("model", "adapter", "condition", "data", "prompt_hash", "sampling", "code_version")
+MAY_DIFFER = (
+    "model",
+    "adapter",
+    "adapter_sha256",
+    "engine",
+    "condition",
+    "data",
+    "protocol",
+    "prompt_hash",
+    "sampling",
+    "stale_weight",
+    "code_version",
+)
 """What a comparison may be about; the report names those that do differ."""
 
 ROW_KEYS = ("id", "sample", "scored", "unscored_reason", "r_cur", "r_stale", "verdict", "answer", "gold")
@@ -176,7 +188,7 @@ def load_run(folder: Path) -> Run:
             tasks.setdefault(row.id, []).append(row)
     for rows in tasks.values():
         rows.sort(key=lambda row: row.sample)
-    _refuse_incomplete(file, tasks, info["n"])
+    _refuse_incomplete(file, tasks, info["n"], info.get("samples"))
     return Run(folder.name, info, tasks)
 
 
@@ -217,14 +229,14 @@ def _row(line: str, where: str) -> Row:
     )
 
 
-def _refuse_incomplete(file: Path, tasks: dict[str, list[Row]], n: object) -> None:
+def _refuse_incomplete(file: Path, tasks: dict[str, list[Row]], n: object, samples: int | None) -> None:
     for task, rows in tasks.items():
-        samples = [row.sample for row in rows]
-        if len(set(samples)) < len(samples):
+        indices = [row.sample for row in rows]
+        if len(set(indices)) < len(indices):
             raise UserError(f"{file}: task '{task}' occurs twice with the same sample index")
     if len(tasks) != n or not tasks:
         raise UserError(f"{file}: {len(tasks)} of {n} tasks; the run is not finished or the file was cut")
-    most = max(len(rows) for rows in tasks.values())
+    most = samples or max(len(rows) for rows in tasks.values())
     for task, rows in tasks.items():
         if [row.sample for row in rows] != list(range(most)):
             have = f"{len(rows)} of the samples 0 to {most - 1}"

@@ -16,9 +16,10 @@ from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from eval.progress import Progress
-from eval.rows import OVER_WINDOW, RunFolder, no_gold_row, scored_row, unscored_row
+from eval.rows import OVER_WINDOW, RunFolder, no_gold_rows, scored_row, unscored_row
 from supersede_env.episode import Episode
 from supersede_env.errors import UserError
 from supersede_env.longmemeval import Loaded
@@ -36,9 +37,10 @@ CONTEXT_LENGTH = re.compile(r"context[ _-]?(length|window)|maximum context|too m
 
 
 def select(options: argparse.Namespace, loaded: Loaded, protocols: list[ProtocolConfig]) -> Loaded:
-    """All episodes: the endpoint knows its window, not we."""
+    """All episodes: the endpoint knows its window, not we. Raises `UserError` without a key."""
     if options.fitting:
         raise UserError("--fitting needs a local model: an endpoint's window and tokenizer are not known here")
+    _have_key(options)
     return loaded
 
 
@@ -85,7 +87,6 @@ def evaluator_command(job: Job, folder: Path) -> list[str]:
     if old_api:
         flags.append("--no-serve")
     options, info = job.options, job.info
-    os.environ.setdefault(options.api_key_var, "none")  # local servers take any key, the client insists on one
     settings: dict[str, Any] = {
         "model": options.model,
         "client.base-url": options.base_url,
@@ -105,12 +106,21 @@ def evaluator_command(job: Job, folder: Path) -> list[str]:
     return [str(program), "supersede-env", *pairs, *flags]
 
 
+def _have_key(options: argparse.Namespace) -> None:
+    """The evaluator's client insists on a key. A server on this machine takes any; elsewhere it must be there."""
+    if os.environ.get(options.api_key_var):
+        return
+    if urlsplit(options.base_url).hostname not in ("localhost", "127.0.0.1", "::1"):
+        raise UserError(f"{options.api_key_var} is not set: export the endpoint's key, or name --api-key-var")
+    os.environ[options.api_key_var] = "none"
+
+
 def rows_of(traces: Path, job: Job) -> list[dict[str, Any]]:
     """One row a task and sample, in task order; what has no trace yet is unscored as not run."""
     found: dict[str, list[dict[str, Any]]] = {}
     for record in read_traces(traces):
         found.setdefault(record["task"]["data"]["episode"]["id"], []).append(record)
-    rows = [no_gold_row(row_id, reason) for row_id, reason in job.info.unscorable]
+    rows = no_gold_rows(job.info)
     for episode in job.episodes:
         records = found.get(episode.id, [])
         records.sort(key=lambda record: not record["ok"])  # after a resume a failed attempt may lie beside a good one

@@ -103,7 +103,7 @@ def _run(options: argparse.Namespace) -> int:
         {
             "data": options.data,
             "preset": options.preset,
-            "num_episodes": options.n,
+            "num_episodes": None if options.fitting else options.n,  # --fitting counts what fits
             "first_seed": options.first_seed,
             "path": options.path,
             "exclusions": options.exclusions,

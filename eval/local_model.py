@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from eval.progress import Progress
-from eval.rows import OVER_WINDOW, RunFolder, no_gold_row, scored_row, unscored_row
+from eval.rows import OVER_WINDOW, RunFolder, no_gold_rows, scored_row, unscored_row
 from supersede_env.episode import Episode
 from supersede_env.errors import UserError
 from supersede_env.longmemeval import Loaded
@@ -42,6 +42,8 @@ def select(options: argparse.Namespace, loaded: Loaded, protocols: list[Protocol
     fitting: list[Episode] = []
     excluded = list(loaded.excluded)
     for episode in loaded.episodes:
+        if len(fitting) == options.n:
+            break
         if all(_fits(policy, episode, protocol, options.max_tokens) for protocol in protocols):
             fitting.append(episode)
         else:
@@ -61,7 +63,7 @@ def _fits(policy: LocalPolicy, episode: Episode, protocol: ProtocolConfig, max_t
 def evaluate(job: Job, folder: RunFolder, lock: int) -> None:
     """Play what has no row yet and append its rows, batch by batch."""
     done = {(row["id"], row["sample"]) for row in folder.read()}
-    folder.append(no_gold_row(row_id, reason) for row_id, reason in job.info.unscorable if (row_id, 0) not in done)
+    folder.append(row for row in no_gold_rows(job.info) if (row["id"], row["sample"]) not in done)
     tasks = [(e, s) for e in job.episodes for s in range(job.info.samples) if (e.id, s) not in done]
     if not tasks:
         return
@@ -69,7 +71,7 @@ def evaluate(job: Job, folder: RunFolder, lock: int) -> None:
     # longest first: a batch is as wide as its longest member, and the time left is never underestimated
     tasks.sort(key=lambda task: -sum(len(t.content) for s in task[0].sessions for t in s.turns))
     size = job.options.batch_size
-    total = len(job.episodes) * job.info.samples + len(job.info.unscorable)
+    total = job.info.n * job.info.samples
     with Progress("rollouts", total) as progress:
         for start in range(0, len(tasks), size):
             progress.show(total - len(tasks) + start)

@@ -99,10 +99,15 @@ def unscored_row(episode: Episode, sample: int, reason: str) -> dict[str, Any]:
     return head | EMPTY | _task_fields(episode)
 
 
-def no_gold_row(row_id: str, reason: str) -> dict[str, Any]:
-    """The row of a question that cannot be scored by anyone: it was not played."""
-    head = {"id": row_id, "sample": 0, "scored": False, "unscored_reason": reason}
-    return head | EMPTY | {"question": None, "gold": None}
+def no_gold_rows(info: RunInfo) -> list[dict[str, Any]]:
+    """The rows of questions that nobody can score: they are not played."""
+    return [
+        {"id": row_id, "sample": sample, "scored": False, "unscored_reason": reason}
+        | EMPTY
+        | {"question": None, "gold": None}
+        for row_id, reason in info.unscorable
+        for sample in range(info.samples)
+    ]
 
 
 def _task_fields(episode: Episode) -> dict[str, Any]:
@@ -159,7 +164,7 @@ class RunFolder:
         if whole < len(data):
             with file.open("r+b") as handle:
                 handle.truncate(whole)
-        return [json.loads(line) for line in data[:whole].decode("utf-8").splitlines()]
+        return [json.loads(line) for line in data[:whole].decode("utf-8").split("\n") if line]
 
     def append(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Add rows so that a crash leaves whole lines, at most the last one torn."""

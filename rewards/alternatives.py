@@ -6,9 +6,12 @@ from rewards.clauses import Sentence
 from rewards.commitment import Standing
 from rewards.lexicon import STOP, Cue
 from rewards.text import Text
+from rewards.units import DURATIONS, MONTHS, WEEKDAYS
 from rewards.values import Question, Value, canon
 
 _OR = frozenset(("or", "/", "oder", "ou"))
+_DOUBT = frozenset(("maybe", "perhaps", "possibly", "probably"))
+_GUESSING = frozenset((",", "maybe", "perhaps", "possibly", "the", "a", "and", "but", "probably", "-", "—", "(", ")"))
 _NOT_ALTERNATIVES = frozenset(
     "so thereabouts something whatever not if at in on i you we it they he she as for to when how maybe else otherwise"
     " what more less fewer that let just possibly perhaps need there this".split()
@@ -45,9 +48,8 @@ def rivals(
     """("hedged" | "wrong", why) when something next to the leading mention undoes its commitment."""
     if lead.rank >= 80:
         return None
-    live = [s for s in standings if not s.dead]
     for s in leaders:
-        joined = _joined_known(text, s, live)
+        joined = _joined_known(text, s, standings)
         if joined:
             return "hedged", joined
         other = _or_beside(text, s, standings)
@@ -66,16 +68,23 @@ def rivals(
     return None
 
 
-def _joined_known(text: Text, s: Standing, live: list[Standing]) -> str:
+def _neighbours(s: Standing, standings: list[Standing]) -> list[Standing]:
+    return [standings[i] for i in (s.index - 1, s.index + 1) if 0 <= i < len(standings)]
+
+
+def _joined_known(text: Text, s: Standing, standings: list[Standing]) -> str:
     """Strung to another live value by "or" or a slash."""
     low = text.lower
-    at = live.index(s)
-    for other in (live[at - 1] if at else None, live[at + 1] if at + 1 < len(live) else None):
-        if other is None or other.key == s.key:
+    for other in _neighbours(s, standings):
+        if other.dead or other.key == s.key:
             continue
         a, b = (s, other) if s.mention.first < other.mention.first else (other, s)
         between = low[a.mention.last : b.mention.first]
-        if len(between) <= 6 and any(w in _OR for w in between) and not any(w in (".", ";") for w in between):
+        guessing = any(w in _DOUBT for w in between) and all(w in _GUESSING for w in between)
+        opened = low[max(0, a.mention.first - 2) : a.mention.first]
+        if "between" in opened and "and" in between and len(between) <= 4:
+            return f"{text.quote(a.mention.first, b.mention.last)!r}"
+        if len(between) <= 6 and (guessing or any(w in _OR for w in between)) and not any(w in (".", ";") for w in between):
             return f"{text.quote(a.mention.first, b.mention.last)!r}"
     return ""
 
@@ -85,17 +94,20 @@ def _or_beside(text: Text, s: Standing, standings: list[Standing]) -> str:
     i = s.mention.last
     if i < n and low[i] == ",":
         i += 1
-    if i + 1 < n and low[i] in _OR and low[i + 1] not in _NOT_ALTERNATIVES and low[i + 1] != "rather":
+    per = i + 1 < n and low[i] == "/" and (low[i + 1] in DURATIONS or low[i + 1] in ("person", "night", "pp", "each"))
+    if i + 1 < n and low[i] in _OR and low[i + 1] not in _NOT_ALTERNATIVES and low[i + 1] != "rather" and not per:
         if low[i] != "/" or not low[i + 1][0].isdigit() or s.mention.quantity is not None:
-            if not any(t.key == s.key and 0 <= t.mention.first - i <= 4 for t in standings):  # "7, or seven"
+            if not any(t.key == s.key and 0 <= t.mention.first - i <= 4 for t in _neighbours(s, standings)):
                 return text.quote(s.mention.first, min(i + 4, n))
     i = s.mention.first - 1
     while i >= 0 and low[i] in ("the", "a", "an", "your", "maybe", "perhaps", "possibly", "in", "at", "on"):
         i -= 1
     if i > 0 and low[i] in _OR and low[i - 1] not in ("whether", "not", ".", "\n", ",") and (low[i - 1] not in STOP or low[i - 1] == "one"):
-        return text.quote(max(0, i - 2), s.mention.last)
+        if not any(t.key == s.key and 0 <= i - t.mention.last <= 1 for t in _neighbours(s, standings)):
+            return text.quote(max(0, i - 2), s.mention.last)
     if i > 1 and low[i] in _OR and low[i - 1] == "," and low[i - 2] not in STOP:
-        return text.quote(max(0, i - 3), s.mention.last)
+        if not any(t.key == s.key and 0 <= i - t.mention.last <= 1 for t in _neighbours(s, standings)):
+            return text.quote(max(0, i - 3), s.mention.last)
     return ""
 
 
@@ -150,7 +162,11 @@ def _extra_item(text: Text, lead: Standing, value: Value) -> str:
     return ""
 
 
-_TIMED = frozenset((Cue.PAST, Cue.CURRENT, Cue.NEG, Cue.UNTIL, Cue.CORRECTION, Cue.FINAL, Cue.LEAVE, Cue.GOTO, Cue.BEFORE, Cue.AFTER))
+_TIMED = frozenset((Cue.PAST, Cue.CURRENT, Cue.NEG, Cue.UNTIL, Cue.CORRECTION, Cue.FINAL, Cue.LEAVE, Cue.GOTO, Cue.BEFORE, Cue.AFTER, Cue.FIRST))
+
+
+_SEPARATORS = frozenset((",", "/", "\n", "|", "&", "and", "or", ";", "•", ".", "(", ")", ":", "then"))
+_ITEM_WORDS = frozenset("the a an your my in at on to of with for by".split())
 
 
 def _bare_list(
@@ -165,8 +181,8 @@ def _bare_list(
     owned = {i for s in leaders for i in range(s.mention.first, s.mention.last)}
     items: list[list[int]] = [[]]
     for i, w in enumerate(low):
-        if i not in owned and w in (",", "/", "\n", "|", "&", "and", "or", ";", "•", ".", "(", ")"):
-            if w in ("(", ")"):
+        if i not in owned and w in _SEPARATORS:
+            if w in "():":
                 return ""
             items.append([])
         elif w[0].isalnum():
@@ -178,17 +194,20 @@ def _bare_list(
     for item in items:
         words = [low[i] for i in item]
         if any(i in owned for i in item):
-            if sum(i not in owned for i in item) > 2:
+            if any(low[i] in STOP and low[i] not in _ITEM_WORDS for i in item if i not in owned):
                 return ""
             continue
         content = [w for w in words if w not in STOP]
-        if len(words) > 4 or not content or len(content) < len(words) - 1:
+        if len(words) > 4 or not content or any(w in STOP and w not in _ITEM_WORDS for w in words):
             return ""
         if all(w in _ADVERBS or w in PLACES or w.endswith("ly") for w in content):
             continue
         if all(canon(w) in asked.canon for w in content):
             continue
-        if all(w[0].isdigit() for w in content) and leaders[0].mention.quantity is None:
+        model = leaders[0].mention.quantity
+        if all(w[0].isdigit() for w in content) and model is None:
+            continue
+        if all(w in WEEKDAYS or w in MONTHS for w in content) and (model is None or model.kind in ("date", "clock", "colon")):
             continue
         foreign += 1
     if not foreign:

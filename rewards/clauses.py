@@ -11,9 +11,12 @@ from rewards.units import MONTHS
 
 _SENTENCE_ENDS = frozenset(".!?;\n…")
 _CLAUSE_ENDS = frozenset((",", ":", "—", "(", ")", "|", "→", BOX_OPEN, BOX_CLOSE))
-_CLAUSE_WORDS = frozenset("but while whereas although though because so and yet however whilst when pero mas aber".split())
+_CLAUSE_WORDS = frozenset("but while whereas although though because so and yet however whilst when pero mas aber mais sondern sino maar".split())
+_MODALS = frozenset(("may", "might", "could"))
+_MOVES = frozenset("go return switch move change come try join buy get become take start end".split())
 _SUBJECTS = frozenset("you i we they it he she the your my".split())
 _ABBREVIATIONS = frozenset("st dr mr mrs ms vs no approx min sec hr hrs ave jr sr mt prof etc dept apt ft lb lbs oz".split())
+_TITLES = frozenset("dr mr mrs ms prof".split())
 _TALK = frozenset(
     "conversation conversations chat chats session sessions discussion discussions message messages history interaction"
     " interactions exchange exchanges context".split()
@@ -68,6 +71,8 @@ def scan(text: Text, mentions: list[Mention]) -> list[tuple[int, int, Cue]]:
                     if any(k in inside for k in range(i + 1, end)):
                         continue
                     cue = _about_talk(low, i, end, cue, n)
+                    if cue is Cue.HEDGE and not size and end < n and token in _MODALS and low[end] in _MOVES:
+                        cue = Cue.FUTURE
                     if token == "since" and not size:
                         cue = Cue.CURRENT if end < n and (low[end] in MONTHS or low[end][0].isdigit()) else Cue.NONE
                     if cue is not Cue.NONE or size:
@@ -78,6 +83,9 @@ def scan(text: Text, mentions: list[Mention]) -> list[tuple[int, int, Cue]]:
             out.append((i, i + 1, Cue.FINAL))
         elif token[-3:] == "n't":
             out.append((i, i + 1, Cue.NEG))
+        elif token[:2] == "n'" and i + 1 < n and low[i + 1] == "plus":  # French "n'habite plus"
+            out.append((i, i + 2, Cue.PAST))
+            i += 1
         i += 1
     return out
 
@@ -129,7 +137,9 @@ def segment(text: Text, mentions: list[Mention], cues: list[tuple[int, int, Cue]
             i = last
             continue
         if token in _SENTENCE_ENDS:
-            if token == "." and i and low[i - 1] in _ABBREVIATIONS and i + 1 < n and not text.capital(i + 1):
+            if token == "." and i and i + 1 < n and (
+                low[i - 1] in _TITLES or (low[i - 1] in _ABBREVIATIONS and not text.capital(i + 1))
+            ):
                 i += 1
                 continue
             close_clause(i, token)

@@ -8,6 +8,7 @@ it, a box above everything. The mentions at the top decide; when they disagree, 
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from dataclasses import dataclass, field
 
 from rewards.clauses import Clause, Sentence
@@ -28,13 +29,23 @@ _EXPLAINERS = frozenset("reasoning explanation rationale justification why becau
 _SWAPS = frozenset(
     "swapped swap swapping traded trading exchanged exchanging replaced replace replacing ditched dropped left gave".split()
 )
+_WHEN = frozenset(("last", "in", "at", "back", "earlier"))
+_COMPARED = frozenset(("earlier", "older", "old", "prior", "first"))
+_DENIED = frozenset(
+    "right true correct current valid accurate the it yours anymore so up case your what where mine".split()
+)
+_VERBAL = frozenset("was were is are came comes went has have no been got gave preceded predates predated anymore".split())
+_LANDMARK = frozenset("outside near suburb suburbs edge outskirts north south east west".split())
+_BE = frozenset("was were has have had got is been".split())
 _LIGHT = frozenset("the a an your my at in about around just only some roughly their his her".split())
 _GOT = frozenset("you i we got bought switched moved changed joined took became adopted chose to into on with the".split())
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Standing:
     mention: Mention
+    index: int
+    """Its place among all mentions of the answer."""
     sentence: int
     clause: int
     rank: float = STATED
@@ -56,11 +67,14 @@ class Mode:
     """The question asks for a value that no longer holds."""
     future: bool
     """The question asks about a plan."""
+    event: bool
+    """The question asks about something that happened: "last month" or "ago" say when, not that it is over."""
 
 
 _PREVIOUS = frozenset("previous previously former formerly initially originally original prior earlier".split())
 _FORMER_PERSON = re.compile(
-    r"\b(?:former|previous|old) (?:\w+ ){0,1}(?:manager|boss|colleague|company|employer|coworker|supervisor|roommate)\b"
+    r"\b(?:former|previous|prior|old|earlier) (?:\w+ ){0,1}(?:manager|boss|colleague|company|employer|coworker|supervisor"
+    r"|roommate|conversations?|chats?|discussions?|sessions?|messages?)\b"
 )
 _NOW_WORDS = frozenset("currently now current still latest nowadays today recent recently presently".split())
 
@@ -75,7 +89,10 @@ def question_mode(asked: Question) -> Mode:
         previous = previous or ("old" in words and bool(words & {"was", "were", "did", "had"}))
         previous = previous or "was my first" in lowered or "change from" in lowered or "switch from" in lowered
     future = bool(words & {"plan", "planning", "planned", "going", "will", "upcoming", "next", "intend", "hoping", "want"})
-    return Mode(previous, future)
+    if "first" in words and ("or" in words or "earliest" in words):
+        previous = True
+    event = bool(words & {"did", "was", "were", "had", "ago"}) and not words & (_NOW_WORDS - {"recent", "latest"})
+    return Mode(previous, future, event)
 
 
 class Resolver:
@@ -85,7 +102,7 @@ class Resolver:
         self.text, self.low, self.sentences, self.asked = text, text.lower, sentences, asked
         self.mode = question_mode(asked)
         self.clauses = [c for s in sentences for c in s.clauses]
-        self.standings: list[Standing] = [Standing(m, -1, -1) for m in mentions]
+        self.standings: list[Standing] = [Standing(m, i, -1, -1) for i, m in enumerate(mentions)]
         for number, clause in enumerate(self.clauses):
             for k in clause.mentions:
                 self.standings[k].sentence, self.standings[k].clause = clause.sentence, number
@@ -102,6 +119,7 @@ class Resolver:
         self.people()
         for sentence in self.sentences:
             self.sentence_wide(sentence)
+        self.echoed_options()
         self.conclusions()
         self.boxes()
         self.headline()
@@ -145,28 +163,41 @@ class Resolver:
         here = [self.standings[k] for k in clause.mentions]
         if not here:
             return
+        firsts = [s.mention.first for s in here]
+        self.late: list[tuple[Standing, str]] = []
         for cue in clause.cues:
-            after = next((s for s in here if s.mention.first >= cue[1]), None)
-            before = next((s for s in reversed(here) if s.mention.last <= cue[0]), None)
-            wide = next((s for s in here if s.mention.first < cue[0] < s.mention.last), None)
-            if wide is not None:
+            at = bisect_left(firsts, cue[0])
+            after = here[at] if at < len(here) else None
+            before = here[at - 1] if at else None
+            if before is not None and before.mention.last > cue[0]:
+                wide = before
                 if cue[2] is Cue.NEG:
                     self.kill(wide, f"one part negated ({self.quote(cue)})")
                 continue
             self.apply(cue, clause, before, after)
         self.directions(clause, here)
+        for s, why in self.late:
+            if not s.now:
+                self.mark_past(s, why)
 
     def apply(self, cue: tuple[int, int, Cue], clause: Clause, before: Standing | None, after: Standing | None) -> None:
         kind, why = cue[2], self.quote(cue)
         word = self.low[cue[0]]
         if kind is Cue.PAST:
-            if word in self.asked.words and word in ("old", "original", "former", "first") and not self.mode.previous:
+            adjectives = {"old", "original", "former", "first"}.intersection(self.low[cue[0] : cue[1]])
+            if adjectives & self.asked.words and not self.mode.previous:
+                return
+            if self.mode.event and (word in _WHEN or self.low[cue[1] - 1] == "ago") or (
+                cue[1] - cue[0] == 1 and word in _COMPARED and word in self.asked.words
+            ):
                 return
             target = self.nearest(cue, clause, before, after)
-            if target:
+            if target and word == "last":
+                self.late.append((target, why))  # "switched to M last week" says when, not that it is over
+            elif target:
                 self.mark_past(target, why)
         elif kind is Cue.CURRENT:
-            if word == "new" and "new" in self.asked.words:
+            if word in ("new", "later") and word in self.asked.words:
                 return
             target = self.nearest(cue, clause, before, after)
             if target:
@@ -176,11 +207,16 @@ class Resolver:
             if target and not self.negates_leaving(cue, clause):
                 self.kill(target, f"negated ({why})")
         elif kind is Cue.LEAVE:
-            if after and after.mention.first - cue[1] <= 5 and word not in self.asked.words:
-                self.mark_past(after, why)
+            if after and after.mention.first - cue[1] <= 8 and word not in self.asked.words:
+                self.leave(cue, clause, after)
+            elif before and after is None and before.mention.last == cue[0] and not self.mode.event:
+                if cue[1] >= clause.last or not self.low[cue[1]].isalpha():  # "M retired"
+                    self.mark_past(before, why)
         elif kind is Cue.GOTO:
             if after and after.mention.first - cue[1] <= 6:
                 self.mark_now(after, why, _GOTO)
+            elif before and after is None and word in ("took", "takes"):  # "M took over"
+                self.mark_now(before, why, _GOTO)
         elif kind is Cue.HEDGE:
             target = after or before
             if target:
@@ -193,16 +229,14 @@ class Resolver:
             if after:
                 self.kill(after, f"echo of the question ({why})")
         elif kind is Cue.WAS:
-            target = after or before
+            target = before if before is not None and cue[0] - before.mention.last <= 1 else after or before
             if target:
                 if self.mode.previous:
                     target.rank += 3.0
                 else:
                     target.rank += _WAS
         elif kind is Cue.UNTIL:
-            target = before or after
-            if target and not (before is None and after is not None and after.mention.first == cue[1]):
-                self.mark_past(target, why)
+            self.until(cue, before, after)
         elif kind is Cue.BEFORE:
             self.before(cue, clause, before, after)
         elif kind is Cue.AFTER:
@@ -216,21 +250,54 @@ class Resolver:
                 target.rank += _ONCE_FIRST
                 target.notes.append("first")
 
+    def until(self, cue: tuple[int, int, Cue], before: Standing | None, after: Standing | None) -> None:
+        """"M until May", "until May it was M", "M, until you moved to N"."""
+        why = self.quote(cue)
+        if before is None and after is not None and after.index:
+            earlier = self.standings[after.index - 1]
+            if earlier.sentence == after.sentence and earlier.key != after.key and not earlier.past:
+                self.mark_past(earlier, why)
+                self.mark_now(after, why, _GOTO)
+                return
+        target = before or after
+        if target and not (before is None and after is not None and after.mention.first == cue[1]):
+            self.mark_past(target, why)
+
+    def leave(self, cue: tuple[int, int, Cue], clause: Clause, after: Standing) -> None:
+        """"left M", "swapped M for", "swapped it for M"; "haven't left M" keeps M."""
+        if any(c[2] is Cue.NEG and 0 <= cue[0] - c[1] <= 2 for c in clause.cues):
+            return
+        between = self.low[cue[1] : after.mention.first]
+        if between and (between[0] in ("to", "for", "onto") or (between[0] == "by" and self.low[cue[0] - 1] in _BE)):
+            self.mark_now(after, f"{self.quote(cue)} {between[0]}", _GOTO)
+            return
+        for k, w in enumerate(between):
+            if w in ("for", "with", "by", "and", "to") and any(x not in _LIGHT for x in between[:k]):
+                if w in ("for", "with", "by"):
+                    self.mark_now(after, f"{self.quote(cue)} ... {w}", _GOTO)
+                return
+        if len(between) <= 5:
+            self.mark_past(after, self.quote(cue))
+
     def close(self, a: int, b: int) -> bool:
         """Whether only articles and the like stand between two places."""
         return b - a <= 3 and all(not w[0].isalpha() or w in _LIGHT for w in self.low[a:b])
 
     def verges(self, a: int, b: int) -> bool:
         """Like close, and across "getting", "you bought" too: "before getting the M"."""
-        return b - a <= 5 and all(w in _LIGHT or w in _GOT or w.endswith("ing") for w in self.low[a:b])
+        words = self.low[a:b]
+        foreign = [w for w in words if w not in _LIGHT and w not in _GOT and not w.endswith("ing")]
+        named = len(foreign) == 1 and any(w in ("to", "at", "in", "with", "on", "of") for w in words)
+        return b - a <= 5 and (not foreign or named) and not any(w in _BE for w in words)
 
     def nearest(self, cue: tuple[int, int, Cue], clause: Clause, before: Standing | None, after: Standing | None) -> Standing | None:
         """A time word marks what follows it when it opens the clause or touches it, else what precedes it."""
         if before is None or after is None:
             return before or after
-        opens = cue[0] <= clause.first + 1
         gap_after, gap_before = after.mention.first - cue[1], cue[0] - before.mention.last
-        return after if opens or gap_after < gap_before else before
+        if gap_before <= 1 and self.low[cue[0]] in _VERBAL:
+            return before
+        return after if gap_after <= gap_before else before
 
     def before(self, cue: tuple[int, int, Cue], clause: Clause, before: Standing | None, after: Standing | None) -> None:
         why = self.quote(cue)
@@ -244,12 +311,12 @@ class Resolver:
                 self.mark_past(following, f"{why} {self.words(after)}")
             return
         target = before or after
-        if target is not None:
+        if target is not None and not (self.mode.event and before is not None and not self.mode.previous):
             self.mark_past(target, why)
 
     def next_mention(self, s: Standing) -> Standing | None:
         """The next mention in the same sentence."""
-        at = self.standings.index(s) + 1
+        at = s.index + 1
         if at < len(self.standings) and self.standings[at].sentence == s.sentence:
             return self.standings[at]
         return None
@@ -273,24 +340,39 @@ class Resolver:
         low = self.low
         change = any(w in CHANGE_VERBS for w in low[clause.first : here[-1].mention.first])
         origin = [c for c in clause.cues if c[2] is Cue.FROM]
+        firsts = [s.mention.first for s in here]
         for cue in origin:
-            target = next((s for s in here if s.mention.first >= cue[1]), None)
+            at = bisect_left(firsts, cue[1])
+            target = here[at] if at < len(here) else None
             if target is None or not self.close(cue[1], target.mention.first):
                 continue
             goal = any(w in ("to", "→", "into") for w in low[target.mention.last : target.mention.last + 8])
             if change or goal and target.mention.quantity is not None or (goal and len(here) > 1):
                 self.mark_past(target, "from")
+        for a, b in zip(here, here[1:], strict=False):
+            between = low[a.mention.last : b.mention.first]
+            if a.key == b.key or not between or len(between) > 6:
+                continue
+            bare = [w for w in between if w not in _LIGHT]
+            passive = len(bare) >= 3 and bare[0] in _BE and bare[-1] in ("by", "with") and bare[-2][-2:] in ("ed", "en", "ne", "wn")
+            if bare == ["to"] or passive:
+                self.mark_past(a, " ".join(bare))
+                self.mark_now(b, " ".join(bare), _GOTO)
         for s in here:
             i = s.mention.first - 1
             while i >= clause.first and low[i] in ("the", "a", "an", "your", "my", "about", "just"):
                 i -= 1
             if i < clause.first:
                 continue
+            if s is not here[0] and (low[i] in _LANDMARK or (low[i] == "of" and low[i - 1] in _LANDMARK)):
+                if here[0].key != s.key and not here[0].dead:
+                    self.kill(s, f"only a landmark ({low[i]})")
+                continue
             if low[i] in ("to", "into") and (change or origin) and not s.past:
                 self.mark_now(s, "to", _GOTO)
             elif low[i] in ("for", "with", "by") and not s.past:
-                swap = any(w in _SWAPS for w in low[clause.first : i])
-                if swap and len(here) > 1 and here.index(s) > 0:
+                swap = any(w in _SWAPS for w in low[max(clause.first, i - 12) : i])
+                if swap and s is not here[0]:
                     self.mark_now(s, low[i], _GOTO)
 
     # -- between clauses ---------------------------------------------------------------------------------------------
@@ -307,13 +389,19 @@ class Resolver:
                 continue
             if clause.opener == "→" and last is not None and last.clause == number - 1:
                 self.mark_past(last, "→")
+            if clause.opener == "(" and last is not None and last.clause >= number - 1:
+                if self.remark(clause, last):
+                    continue
             cue = next((c for c in clause.cues if c[2] in (Cue.PAST, Cue.CURRENT, Cue.NEG, Cue.UNTIL, Cue.BEFORE, Cue.AFTER, Cue.LEAVE)), None)
             if cue is None:
                 continue
-            pronoun = any(w in _PRONOUNS for w in self.low[clause.first : cue[0] + 2])
+            pronoun = any(w in _PRONOUNS for w in self.low[max(clause.first, cue[0] - 3) : cue[0] + 1]) and (
+                cue[0] - clause.first <= 4
+            )
             if last is not None and pronoun and clause.sentence - last.sentence <= 1 and cue[2] is not Cue.CURRENT:
                 if cue[2] is Cue.NEG:
-                    if any(c[2] is Cue.HEDGE for c in clause.cues):
+                    rest = self.low[cue[1] : clause.last]
+                    if any(c[2] is Cue.HEDGE for c in clause.cues) or (rest and rest[0] not in _DENIED):
                         continue
                     self.kill(last, f"negated ({self.text.quote(clause.first, clause.last)})")
                     continue
@@ -332,6 +420,21 @@ class Resolver:
             elif cue[2] in (Cue.CURRENT, Cue.AFTER):
                 self.mark_now(target, self.quote(cue))
 
+    def remark(self, clause: Clause, last: Standing) -> bool:
+        """"M (old)", "M (until May)", "M (since 2022)"."""
+        words = self.low[clause.first : clause.last]
+        if words == ["old"] or words == ["older"]:
+            self.mark_past(last, "old")
+            return True
+        for cue in clause.cues:
+            if cue[2] in (Cue.PAST, Cue.UNTIL):
+                self.mark_past(last, self.quote(cue))
+                return True
+            if cue[2] is Cue.CURRENT:
+                self.mark_now(last, self.quote(cue))
+                return True
+        return False
+
     def sequence(self) -> None:
         """"A came first, then B": the later one, once the first is marked as such."""
         for clause in self.clauses:
@@ -341,8 +444,7 @@ class Resolver:
             target = next((self.standings[k] for k in clause.mentions if self.standings[k].mention.first >= cue[1]), None)
             if target is None:
                 continue
-            at = self.standings.index(target)
-            earlier = self.standings[at - 1] if at else None
+            earlier = self.standings[target.index - 1] if target.index else None
             if earlier is None or earlier.sentence != target.sentence:
                 continue
             ordered = earlier.past or "first" in earlier.notes or earlier.rank < STATED or earlier.now
@@ -374,21 +476,25 @@ class Resolver:
     def coordinate(self) -> None:
         """"not A or B", "used to be in A and B": what befalls the first befalls the mentions strung to it."""
         for a, b in zip(self.standings, self.standings[1:], strict=False):
+            if "doubtful" in " ".join(a.notes) and not b.dead and self.joined(a, b):
+                b.rank += _GUESS
+                b.notes.append("doubtful")
             if a.dead and not b.dead and not b.now and self.joined(a, b) in ("or", "and"):
                 if a.dead.startswith(("negated", "echo", "only planned")):
                     self.kill(b, a.dead)
-                elif a.past and not self.mode.previous:
+                elif a.past and not self.mode.previous and "," not in self.low[a.mention.last : b.mention.first]:
                     self.mark_past(b, "with " + self.words(a))
 
     def people(self) -> None:
         asked = asked_about(self.asked.text)
-        inherited = False
+        inherited = ""
+        inside = {i for s in self.standings if s.mention.whole for i in range(s.mention.first, s.mention.last)}
         for clause in self.clauses:
             if not clause.mentions:
                 continue
             for k in clause.mentions:
                 s = self.standings[k]
-                other, subject = belongs_to_other(self.text, clause, s.mention, asked, inherited)
+                other, subject = belongs_to_other(self.text, clause, s.mention, asked, inherited, inside)
                 if other:
                     self.kill(s, "about someone else")
                 inherited = subject
@@ -406,6 +512,17 @@ class Resolver:
                 for s in members:
                     if s.clause >= self.standings[clause.mentions[0]].clause:
                         self.kill(s, "conditional")
+
+    def echoed_options(self) -> None:
+        """An either/or question said over at the start ("A or B: it is A") offers nothing."""
+        if "or" not in self.asked.words or len(self.standings) < 3:
+            return
+        a, b = self.standings[0], self.standings[1]
+        opening = self.low[: a.mention.first] + self.low[b.mention.last : self.clauses[b.clause].last]
+        if a.key != b.key and self.joined(a, b) == "or" and all(w in _LIGHT or w in _STRING for w in opening):
+            if any(not s.dead for s in self.standings[2:]):
+                self.kill(a, "echo of the question")
+                self.kill(b, "echo of the question")
 
     # -- the shape of the whole answer -------------------------------------------------------------------------------
 
@@ -426,7 +543,7 @@ class Resolver:
                 for cue in clause.cues:
                     if cue[2] is Cue.FINAL:
                         opens = cue[0] <= clause.first + 1
-                        weak = self.low[cue[0]] in _SO_WORDS
+                        weak = self.low[cue[0]] in _SO_WORDS or self.low[cue[1] - 1] in ("means", "appears", "seems", "like")
                         if (weak and opens) or not weak:
                             strength, start = max(strength, _SO if weak else _FINAL), cue[0]
                             count += 1

@@ -65,7 +65,7 @@ _PHRASES: dict[Cue, list[str]] = {
         in the past three | in the past several | over the past | no mention of any change | no mention of a change
         does not mention any change | doesn't mention any change | no mention of any update | no indication of any
         no indication that | no mention of any further | no mention of any other | no mention of any new | no new
-        nothing else | no one else | nobody else | not surprising | not surprisingly | cannot be clearer
+        years old | year old | months old | weeks old | days old | nothing else | no one else | nobody else | not surprising | not surprisingly | cannot be clearer
         """),
     Cue.NEG: _lines("""
         not | never | neither | nor | without | rather than | instead of | as opposed to | isn't | aren't | wasn't | weren't
@@ -75,17 +75,17 @@ _PHRASES: dict[Cue, list[str]] = {
         ruled out | rule out | nothing to do with | unlike
         """),
     Cue.PAST: _lines("""
-        no longer | not anymore | not any more | anymore | any longer | used to | formerly | previously | once had
+        is out | are out | stepped down | stepped aside | back in | are over | no longer | not anymore | not any more | anymore | any longer | used to | formerly | previously | once had
         once lived | once was | once were | once worked | once used | once owned | once kept | once went | you once
         originally | initially | in the past | back then | back in the day | at one time | at one point
-        in the old days | earlier | outdated | out of date | obsolete | superseded | stale | older | the old | your old
+        in the old days | earlier | outdated | out of date | obsolete | superseded | stale | the old | your old
         my old | his old | her old | their old | old | former | previous | ex | prior | expired | historic | historically
         was replaced | were replaced | been replaced | is replaced | got replaced | came first | was first | were first
         went first | comes first | is gone | are gone | is history | has ended | first note | first message
         first entry | first session | first mention | earliest | early note | first thought | first said | first assumed
         first believed | initially thought | initially said | originally thought | i first | started out | started off
         started with | started at | started as | began with | began as | began at | to begin with | to start with
-        at the start | in the beginning | at the beginning | had been | gave way to | preceded | predates | predated
+        at the start | in the beginning | at the beginning | gave way to | preceded | predates | predated
         until recently | until lately | till recently | up until | before that | before then | before this | prior to that
         before it | beforehand | last known | years ago | months ago | weeks ago | ages ago | a while ago | long ago
         some time ago | last year | last month | last week | last season | last spring | last summer | last autumn
@@ -94,15 +94,16 @@ _PHRASES: dict[Cue, list[str]] = {
         ne vis plus | n'es plus | auparavant | avant | non piu | prima | nao mais | antigamente | niet meer | vroeger
         was made redundant | has since changed | since changed | changed since | no longer valid | no longer true
         no longer current | no longer the case | used to be | is the former | was the former | your ex | was the original
-        the original | original | the first one | was earlier | was before | in your previous | in the previous | it was once
+        older one | older note | older entry | older message | older value | older session | older record | is older
+        was older | the older | an older | the original | original | the first one | was earlier | was before | in your previous | in the previous | it was once
         """),
     Cue.CURRENT: _lines("""
         since | now | currently | presently | nowadays | these days | today | at present | at the moment | right now | as of today
-        for now | latest | newest | newer | most recent | most recently | more recent | more recently | recently | lately
+        for now | latest | newest | newer | most recent | most recently | more recent | more recently
         current | present | updated | update | up to date value | settled on | settled for | settled in | settled into
         ended up | ends up | since then | ever since | later | finally | eventually | last note | last message
         last entry | last mention | latest note | new | your new | replacing | replaces | supersedes | superseding
-        at last | still | remains | instead | is yours | as of | up to date with | jetzt | nun | inzwischen
+        at last | still | remains | instead | is yours | as of | up to date with | from then on | from that point | from that point on | onwards | ever after | from now on | jetzt | nun | inzwischen
         mittlerweile | heute | aktuell | derzeit | sondern | ahora | actualmente | hoy | sino | ya | maintenant
         actuellement | desormais | aujourd'hui | mais | adesso | ora | attualmente | oggi | agora | atualmente | hoje | nu
         tegenwoordig | momenteel | in the end | the update | after which | going forward | active | in force | in effect
@@ -115,6 +116,8 @@ _PHRASES: dict[Cue, list[str]] = {
         traded | traded in | trading | exchanged | exchanging | replaced | replacing the | replace | retired | stopped
         stopped using | stopped going to | stopped buying | stopped drinking | stopped eating | stopped taking | sold
         selling | sold off | cancelled | canceled | resigned from | parted with | parted ways with | said goodbye to
+        fell out of love with | unsubscribed from | lost interest in | succeeded | supplanted | displaced | dethroned
+        ousted | overtook | took over from | took the place of | said farewell to | walked away from | ended things with
         tired of | got tired of | sick of | outgrew | outgrown | departed | withdrew from | phased out | discontinued
         up from | down from | increase from | decrease from | away from | switched away from | no more | stepped down from
         grew out of | grown out of | let go of | put aside | set aside | turned away from | fed up with | done with
@@ -132,13 +135,13 @@ _PHRASES: dict[Cue, list[str]] = {
         become | has become | turned into | joined | promoted to | rescheduled to | postponed to | pushed to | pushed back to
         moved it to | changed it to | switched it to | brought to | expanded to | extended to | renamed to | renamed
         updated to | corrected to | revised to | moving to | switching to | changing to | went with | gone with | went for
-        picked up | opted for | chose | superseded by | followed by | succeeded by | gave way to | and went to | set to
-        in favor of | in favour of | took over | got instead | have instead | came | moved down to
+        picked up | opted for | chose | superseded by | followed by | succeeded by | gave way to | handed over to | handed it to | made way for | passed to | passed on to | passed it to | and went to | set to
+        in favor of | in favour of | took over | takes over | got instead | have instead | came | moved down to
         """),
     Cue.HEDGE: _lines("""
-        maybe | perhaps | possibly | might | could | could be | might be | may be | either | unsure | uncertain
-        not certain | not entirely sure | not completely sure | depending | depends | it's a toss-up | one of | one or the
-        other | potentially | conceivably | unclear which | not clear which | i guess | guess | vielleicht | oder | quizas
+        maybe | perhaps | possibly | might | may | could | could be | might be | may be | either | unsure | uncertain
+        not certain | not entirely sure | not completely sure | depending | depends | it's a toss-up | one of | one or the other
+        potentially | conceivably | unclear which | not clear which | i guess | guess | vielleicht | oder | quizas
         tal vez | peut-etre | forse | talvez | misschien | not sure which | don't know which | can't tell which
         can't say which | cannot tell which | can't decide | hard to say | both | any of | whichever | whatever
         """),
@@ -168,7 +171,7 @@ _PHRASES: dict[Cue, list[str]] = {
         correct answer is | final answer | the final answer | i conclude | we can conclude | i can conclude
         i will conclude | i would conclude | i'd conclude | we conclude | taking everything together | taken together
         putting it together | putting this together | i'll go with | i will go with | i would go with | i'd go with
-        going with | my final | bottom line | conclusion | ultimately | which means | meaning | that means | this means
+        going with | my final | bottom line | conclusion | ultimately | which means | it appears | it seems | it looks like | meaning | that means | this means
         it follows | also gilt | por lo tanto | donc | quindi | portanto | dus | by process of elimination | my best answer
         i'd say | i would say | taking all of | taking all | taking everything | after going over | having gone through
         """),
@@ -182,7 +185,7 @@ _PHRASES: dict[Cue, list[str]] = {
         ignore that | forget that | never mind | nevermind | no wait | ah no | oh no | nope | let me fix that | edit
         looking again | reading again | checking again | double-checking | upon review | come to think of it
         i take that back | take that back | that was a slip | slip of the tongue | i should say | that should be
-        should read | or better | better said | let me check again | let me recheck | i got that wrong | i had that wrong
+        should read | or better | better said | or no | let me check again | let me recheck | i got that wrong | i had that wrong
         """),
     Cue.REFUSAL: _lines("""
         don't know | do not know | doesn't know | does not know | dont know | didn't know | not know | no idea | no clue
@@ -196,8 +199,11 @@ _PHRASES: dict[Cue, list[str]] = {
         don't have specific | do not have specific | do not have the | have no | has no | haven't any
         no information | no record | no records | no mention | no note | no notes | no data | no details | no memory
         no specific information | no specific mention | no explicit mention | no direct information | no evidence
-        no indication | no relevant information | no clear indication | no reference | no way to know | no way of knowing
-        no entry | no trace | nothing about | nothing on | nothing regarding | nothing that says | nothing recorded
+        don't cover | doesn't cover | do not cover | does not cover | have to remind me | need to remind me
+        only be guessing | just be guessing | would be guessing | be a guess | drawing a blank | draw a blank | none of my
+        none of your notes | none of the notes | not something i | isn't something i | nothing for | nothing that
+        not something you | no one knows | nobody knows | no indication | no relevant information | no clear indication | no reference | no way to know | no way of knowing
+        no entry | no trace | nothing about | nothing in | nothing on | nothing regarding | only mentioned | only told | only said | only talked | nothing that says | nothing recorded
         not enough information | not enough detail | not enough details | not enough relevant information | not enough data
         not enough to | isn't enough information | is not enough | isn't enough | insufficient information
         insufficient | lack of information | lacks information | lacking | not mentioned | never mentioned | wasn't mentioned
@@ -247,7 +253,7 @@ _PHRASES: dict[Cue, list[str]] = {
     Cue.UNTIL: _lines("until | till | til | up to when | bis | hasta | jusqu'a"),
     Cue.THEN: _lines("then | and then | next | afterward | subsequently | after that | thereafter"),
     Cue.FIRST: _lines("first | firstly | at first"),
-    Cue.WAS: _lines("was | were | had | it'd been | gives | gave | said | says | mentioned earlier | tried | war | warst | era"),
+    Cue.WAS: _lines("was | were | had | had been | it'd been | gives | gave | said | says | tried | war | warst | era"),
 }
 
 
@@ -268,7 +274,7 @@ CUES = _index()
 """First word -> [(the other words, cue)], longest first; built once from the lists above (about 1 ms)."""
 
 CHANGE_VERBS = frozenset(
-    "moved went switched changed grew rose increased dropped shrank fell upgraded transferred relocated jumped climbed"
+    "jump jumped leap leapt move switch transition moved went switched changed grew rose increased dropped shrank fell upgraded transferred relocated jumped climbed"
     " downgraded shifted swapped converted gone risen grown fallen shrunk decreased moving switching changing moves"
     " switches changes raised lowered reduced bumped reassigned promoted demoted passed cut migrated turned"
     " extended shortened expanded rescheduled postponed came return returned wechselt umgezogen gezogen".split()
@@ -297,6 +303,6 @@ STOP = frozenset(
     " for from by with about as and or but if so than then there here what which who whom whose when where why how not"
     " no yes just only also too very really quite still now currently right again ever already both all any some"
     " i'm i've i'd i'll you're you've you'd you'll he's she's it's we're we've they're they've that's there's what's"
-    " who's where's here's let's don't doesn't didn't isn't aren't wasn't weren't have haven't hasn't one ones up out off".split()
+    " who's because where's here's let's don't doesn't didn't isn't aren't wasn't weren't have haven't hasn't one ones up out off".split()
 )
 """Function words: never the content of a value, never a neighbour that makes a value part of a longer name."""

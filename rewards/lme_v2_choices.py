@@ -10,14 +10,14 @@ import re
 from collections.abc import Mapping, Sequence
 
 from rewards.lme_v2_phrases import context, tail_is_fine
-from rewards.lme_v2_tokens import Token, clean, squash, tokenise
+from rewards.lme_v2_tokens import Token, clean, prefix, squash, tokenise
 from rewards.lme_v2_words import AGAINST, FUNCTION, LINKS, NOUNS
 
 _OPTION = re.compile(r"(?:^|\n)[ \t]*\(?([A-Z])[.):][ \t]+([^\n]+)")
-_SHOWN = frozenset("letter letters option options choice choices answer answers".split())
+_SHOWN = frozenset(("letter", "letters", "option", "options", "choice", "choices", "answer", "answers"))
 _TRUE, _FALSE = ("true", "yes", "t", "correct", "right"), ("false", "no", "f", "incorrect", "wrong", "untrue")
-_NOT = frozenset("not isnt arent doesnt dont cant cannot never".split())
-_TRUTH_WORDS = FUNCTION | NOUNS | LINKS | frozenset("that both above given".split())
+_NOT = frozenset(("not", "isnt", "arent", "doesnt", "dont", "cant", "cannot", "never"))
+_TRUTH_WORDS = FUNCTION | NOUNS | LINKS | frozenset(("that", "both", "above", "given"))
 
 Options = Mapping[str, list[Token]]
 
@@ -112,7 +112,7 @@ def match_choice(answer: str, gold: str, question: str) -> tuple[bool, str]:
 
 def _by_text(tokens: Sequence[Token], options: Options) -> str | None:
     """The letter of the option that is written out, perhaps behind the letter itself."""
-    form = squash(list(tokens))
+    form = squash(tokens)
     return next((letter for letter, text in options.items() if form == squash(text)), None)
 
 
@@ -143,9 +143,10 @@ def _own_text_removed(tokens: Sequence[Token], found: list[tuple[int, str]], opt
         return found
     place, letter = found[0]
     own = squash(options[letter])
-    if own and squash(list(tokens[place + 1 :])).startswith(own):
-        return found[:1]
     rest = tokens[place + 1 :]
+    ends = prefix(rest, own) if own else None
+    if ends is not None:
+        return [found[0], *((at, other) for at, other in found[1:] if at > place + ends)]
     denied = next((at for at, token in enumerate(rest) if token.text in ("not", "because", "since")), None)
     if denied is not None and not any(place < at <= place + denied for at, _ in found):
         return found[:1]
@@ -154,30 +155,50 @@ def _own_text_removed(tokens: Sequence[Token], found: list[tuple[int, str]], opt
 
 def _fits(rest: list[Token], chosen: str, options: Options, question: str) -> bool:
     """Whether the text behind the letter is the option's own (or a part of it), a reason, or nothing much."""
+    if rest[0].kind in ("cut", "close") or rest[0].text == ":":
+        rest = rest[1:]
+    whole = {letter: _form(text) for letter, text in options.items()}
+    form = _form(rest)
+    if not form or form == whole.get(chosen):
+        return True
+    if form in whole.values():
+        return False
+    words = {token.text for token in rest}
+    if chosen in options and squash(rest):
+        own = whole[chosen]
+        begun = max((text for text in whole.values() if prefix(rest, text)), key=len, default="")
+        if begun:
+            return begun == own and not _others(rest[prefix(rest, begun) :], chosen, options)
+        if form in own:
+            return True
+        alike = {letter: _overlap(words, text) for letter, text in options.items()}
+        if alike[chosen] >= 0.5 and alike[chosen] == max(alike.values()):
+            return True
     while rest and rest[0].kind in ("cut", "link", "open", "close"):
         rest = rest[1:]
-    form = squash(rest)
-    if not form:
+    if tail_is_fine([Token("cut", ".", "."), *rest], context(question, [])):
         return True
-    if chosen in options:
-        own = squash(options[chosen])
-        if form in own or form.startswith(own):
-            return True
-        words, scores = {token.text for token in rest}, {}
-        for letter, text in options.items():
-            mine = {token.text for token in text}
-            scores[letter] = len(words & mine) / max(1, len(words | mine))
-        if scores[chosen] >= 0.5 and scores[chosen] == max(scores.values()):
-            return True
-        if any(squash(text) and form.startswith(squash(text)) for text in options.values()):
-            return False
-    around = context(question, [])
-    if tail_is_fine([Token("cut", ".", "."), *rest], around):
-        return True
-    words = [token.text for token in rest]
-    if set(words) & (AGAINST - {"other", "others", "together"}) or any(token.kind == "mark" for token in rest):
+    if words & (AGAINST - {"other", "others", "together"}) or any(token.kind == "mark" for token in rest):
         return False
-    return not options or len(words) >= 4  # a sentence that explains; without options any text is the option's
+    # A sentence that explains. Without known options any text behind a letter is the option's.
+    return not options or (len(rest) >= 4 and not _others(rest, chosen, options))
+
+
+def _form(tokens: Sequence[Token]) -> str:
+    """Comparable text; options that are signs only ("==") compare by their signs."""
+    return squash(tokens) or "".join(token.raw for token in tokens)
+
+
+def _overlap(words: set[str], text: Sequence[Token]) -> float:
+    """Jaccard's similarity of two bags of words."""
+    mine = {token.text for token in text}
+    return len(words & mine) / max(1, len(words | mine))
+
+
+def _others(tokens: Sequence[Token], chosen: str, options: Options) -> bool:
+    """Whether the text of an option other than the chosen one is written out."""
+    form = squash(tokens)
+    return any(text in form for letter in options if letter != chosen and len(text := squash(options[letter])) > 3)
 
 
 def match_choice_set(answer: str, gold: str, question: str) -> tuple[bool, str]:
@@ -216,11 +237,7 @@ def _option_text(tokens: Sequence[Token], at: int, options: Options) -> tuple[st
     """The option that is written out from token `at`, and the token behind it."""
     best: tuple[str | None, int] = (None, at)
     for letter, text in options.items():
-        own, form = squash(text), ""
-        for end in range(at, min(len(tokens), at + 2 * len(text))):
-            form = squash(list(tokens[at : end + 1]))
-            if form == own and end >= best[1]:
-                best = (letter, end + 1)
-            if len(form) >= len(own):
-                break
+        length = prefix(tokens[at : at + 3 * len(text)], squash(text))
+        if length and at + length > best[1]:
+            best = (letter, at + length)
     return best

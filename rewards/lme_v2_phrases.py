@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
-from rewards.lme_v2_tokens import Token, clean, squash, tokenise
+from rewards.lme_v2_tokens import Token, clean, counts, joined, squash, tokenise
 from rewards.lme_v2_words import (
     AGAINST,
     FUNCTION,
@@ -25,6 +26,7 @@ from rewards.lme_v2_words import (
 )
 
 FILLERS = FUNCTION | NOUNS
+REASONS = ("because", "since", "due")
 MAX_PLACE = 15
 """Words of a phrase that says where; longer ones are another statement."""
 
@@ -89,11 +91,14 @@ def match_phrases(
         return False, "nothing to compare"
     around = context(question, phrases)
     tokens = _last_sum(tokens) if len(phrases) == 1 and around.numeric else tokens
+    head = _without_reason(tokens)
+    wanted = {_first(phrases, index) for index in range(len(phrases))}
+    if wanted <= {hit.target for hit in find(head, phrases)}:
+        tokens = head
     found = find(tokens, phrases)
-    missing = [index for index in range(len(phrases)) if index not in {_first(phrases, hit.target) for hit in found}]
-    missing = [index for index in missing if _first(phrases, index) == index]
+    missing = sorted(wanted - {hit.target for hit in found})
     if missing:
-        return False, f"'{squash(list(phrases[missing[0]]))}' is missing"
+        return False, f"'{squash(phrases[missing[0]])}' is missing"
     if ordered and not _in_order([hit.target for hit in found], phrases):
         return False, "not in the asked order"
     complaint = _surroundings(tokens, found, around)
@@ -102,8 +107,8 @@ def match_phrases(
 
 def _first(phrases: Sequence[Sequence[Token]], index: int) -> int:
     """Equal gold phrases share one number."""
-    form = squash(list(phrases[index]))
-    return next(i for i, phrase in enumerate(phrases) if squash(list(phrase)) == form)
+    form = squash(phrases[index])
+    return next(i for i, phrase in enumerate(phrases) if squash(phrase) == form)
 
 
 def _in_order(found: list[int], phrases: Sequence[Sequence[Token]]) -> bool:
@@ -116,8 +121,8 @@ def _in_order(found: list[int], phrases: Sequence[Sequence[Token]]) -> bool:
 
 def find(tokens: Sequence[Token], phrases: Sequence[Sequence[Token]]) -> list[Found]:
     """Occurrences of gold phrases, the longest at each place, none overlapping."""
-    forms = list(dict.fromkeys(squash(list(phrase)) for phrase in phrases))
-    numbers = {form: [squash(list(phrase)) for phrase in phrases].index(form) for form in forms}
+    forms = list(dict.fromkeys(squash(phrase) for phrase in phrases))
+    numbers = {form: [squash(phrase) for phrase in phrases].index(form) for form in forms}
     spellings = {form: numbers[form] for form in forms}
     if len(forms) == 1:
         spellings |= dict.fromkeys(NONE_WORDS.get(forms[0], ()), 0)
@@ -129,9 +134,9 @@ def find(tokens: Sequence[Token], phrases: Sequence[Sequence[Token]]) -> list[Fo
             form = ""
             for end in range(at, min(len(tokens), at + 2 * longest)):
                 token = tokens[end]
-                if token.kind not in ("word", "number") and token.text != "and":
+                if not counts(token):
                     continue
-                form = squash([Token("word", form, form), token]) if form else token.text
+                form = joined(form, token.text)
                 if len(form) > longest:
                     break
                 target = _spelled(form, spellings)
@@ -163,12 +168,18 @@ def _last_sum(tokens: list[Token]) -> list[Token]:
     return tokens[signs[-1] + 1 :] if signs and squash(tokens[signs[-1] + 1 :]) else tokens
 
 
+def _without_reason(tokens: list[Token]) -> list[Token]:
+    """Up to "because": what stands behind it explains and answers nothing."""
+    at = next((place for place, token in enumerate(tokens) if place and token.text in REASONS), len(tokens))
+    return tokens[:at]
+
+
 def _surroundings(tokens: list[Token], found: list[Found], around: Context) -> str:
     """What is wrong with the text around the matches; empty when nothing is."""
     lead = tokens[: found[0].start]
     if not _lead(lead, around):
         return f"unasked text before the answer: {_words(lead)}"
-    for left, right in zip(found, found[1:], strict=False):
+    for left, right in pairwise(found):
         gap = tokens[left.end : right.start]
         if not _gap(gap, around):
             return f"unasked text between answers: {_words(gap)}"
@@ -209,11 +220,13 @@ def _gap(tokens: Piece, around: Context) -> bool:
 
 def tail_is_fine(tokens: Piece, around: Context) -> bool:
     """After the last gold phrase: its kind, a place, a reason, what it is not, or a sentence that explains it."""
+    while tokens and tokens[0].kind == "close":  # opened within the gold: "Laptop (PC)"
+        tokens = tokens[1:]
     start = next((place for place, token in enumerate(tokens) if token.kind not in ("cut", "open", "close")), None)
     if start is None:
         return True
     rest = tokens[start:]
-    if rest[0].text in ("because", "since") or [token.text for token in rest[:2]] == ["due", "to"]:
+    if rest[0].text in REASONS:
         return True
     if _denial(rest):
         return True
@@ -235,7 +248,7 @@ def _denial(rest: Piece) -> bool:
 def _explains(rest: Piece) -> bool:
     """A sentence about the answer: "It sits between Back and Reorder." Never another answer."""
     words = [token.text for token in rest if token.kind == "word"]
-    if len(words) < 4 or not words[0] in ("this", "these", "it", "they", "which", "that", "there", "see"):
+    if len(words) < 4 or words[0] not in ("this", "these", "it", "they", "which", "that", "there", "see"):
         return False
     return not set(words) & (AGAINST | {"answer", "answers", "is", "correct"} - {"not", "no", "other", "others"})
 

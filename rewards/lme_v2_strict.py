@@ -13,20 +13,27 @@ from typing import Any
 from rewards.lme_v2_choices import match_choice, match_choice_set, match_truth
 from rewards.lme_v2_phrases import match_phrases
 from rewards.lme_v2_published import SEPARATORS
+from rewards.lme_v2_tokens import clean
 from rewards.text import drop_reasoning
 
 _BOX = re.compile(r"(?:\\|\x08)f?boxed ?\{")
 _BETWEEN_BOXES = re.compile(r"[\s,;.$*&/|]*(?:and|or|then)?[\s,;.$*&/|]*", re.IGNORECASE)
 _MARKER = re.compile(r"\banswers?\b(?: +(?:is|are))? *:|\banswers? +(?:is|are)\b", re.IGNORECASE)
 _SPACES = re.compile(r"\s+")
-_UNKNOWN = re.compile(r"[\W_]*(?:\\text\w*\{)?[\W_]*unknown[\W_]*", re.IGNORECASE)
+_WORDS = re.compile(r"[^\W_]+")
+MAX_UNKNOWN = 60
+"""Characters of the longest way to write "unknown", markup included."""
+
+MAX_BETWEEN = 20
+"""Characters between two boxes of one list (", and ")."""
+
 QUOTED = 10
 """So many characters before a box that are the question's own show that the box is quoted from the question."""
 
 
 def is_unknown(answer: str) -> bool:
     """Any spelling of "unknown" alone: `UNKNOWN.`, `\\text{UNKNOWN}`, `**Unknown**`."""
-    return _UNKNOWN.fullmatch(answer) is not None
+    return _WORDS.findall(clean(answer[:MAX_UNKNOWN].lower())) == ["unknown"] and len(answer) <= MAX_UNKNOWN
 
 
 def final_answer(response: str, question: str) -> str:
@@ -42,7 +49,7 @@ def final_answer(response: str, question: str) -> str:
     boxes = [box for box in _boxes(text) if box[2] and not _quoted(text, box, asked)]
     if boxes:
         last = len(boxes) - 1
-        while last and _BETWEEN_BOXES.fullmatch(text, boxes[last - 1][1], boxes[last][0]):
+        while last and _side_by_side(text[boxes[last - 1][1] : boxes[last][0]]):
             last -= 1
         pieces = [boxes[last][2]]
         for left, right in zip(boxes[last:], boxes[last + 1 :], strict=False):
@@ -51,6 +58,10 @@ def final_answer(response: str, question: str) -> str:
     if _BOX.search(text):
         text = _BOX.sub(" ", text).replace("}", " ")
     return _after_marker(text.strip())
+
+
+def _side_by_side(between: str) -> bool:
+    return len(between) <= MAX_BETWEEN and _BETWEEN_BOXES.fullmatch(between) is not None
 
 
 def _boxes(text: str) -> list[tuple[int, int, str]]:

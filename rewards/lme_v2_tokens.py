@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -104,10 +105,35 @@ def _joined(tokens: list[Token]) -> list[Token]:
     return out
 
 
-def squash(tokens: list[Token]) -> str:
+def joined(form: str, text: str) -> str:
+    """`form` continued by one more word; two numbers stay apart."""
+    return f"{form} {text}" if form[-1:].isdigit() and text[0].isdigit() else form + text
+
+
+def counts(token: Token) -> bool:
+    """Whether a token is part of what is compared; marks, separators and brackets are not."""
+    return token.kind in ("word", "number") or token.text == "and"
+
+
+def squash(tokens: Iterable[Token]) -> str:
     """Words and numbers without the spaces between them, so that "e-mail", "e mail" and "email" are the same."""
-    out = ""
+    parts: list[str] = []
     for token in tokens:
-        if token.kind in ("word", "number") or token.text == "and":
-            out += (" " if out[-1:].isdigit() and token.text[0].isdigit() else "") + token.text
-    return out
+        if counts(token):
+            if parts and parts[-1][-1].isdigit() and token.text[0].isdigit():
+                parts.append(" ")
+            parts.append(token.text)
+    return "".join(parts)
+
+
+def prefix(tokens: Sequence[Token], form: str) -> int | None:
+    """How many tokens spell `form`, from the first on; None when they do not."""
+    begun = ""
+    for place, token in enumerate(tokens):
+        if counts(token):
+            begun = joined(begun, token.text)
+            if begun == form:
+                return place + 1
+            if not form.startswith(begun):
+                return None
+    return None

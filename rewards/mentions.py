@@ -7,7 +7,7 @@ from typing import NamedTuple
 from rewards.lexicon import STOP
 from rewards.quantities import Quantity, parse, same
 from rewards.text import Text
-from rewards.values import SKIPPED, Form, Question, Value, canonical
+from rewards.values import SKIPPED, Form, Question, Value, canon, canonical
 
 GOLD, STALE, OTHER = "gold", "stale", "other"
 
@@ -143,6 +143,7 @@ def _match_at(words: list[str], at: int, wanted: tuple[str, ...], needed: tuple[
 
 
 _BREAKS = frozenset(".,;:!?()\n/\"|—→&+=" "\ue000\ue001")
+_NUMERALS = frozenset("ii iii iv vi vii viii ix".split())
 _NOT_NAMES = frozenset(
     "inc ltd llc co corp bbq usa uk us eu monday tuesday wednesday thursday friday saturday sunday january february march"
     " april may june july august september october november december".split()
@@ -159,6 +160,8 @@ def _part_of_more(reading: Reading, form: Form, k: int, at: int, end: int, first
             return True
         if last < len(low) and _name_beside(text, last, opening=False):
             return True
+    if form.proper and last < len(low) and low[last] in _NUMERALS and text.quote(last, last + 1).isupper():
+        return True
     # the head noun left out: what follows must not be another noun ("road trip" for "road bike")
     if end - at < size - k and not form.needed[-1] and not form.proper and form.words[-1] not in reading.words[at:end]:
         following = low[last] if last < len(low) else "."
@@ -235,6 +238,10 @@ def _find_bag(reading: Reading, form: Form) -> list[tuple[int, int]]:
 
 def find_all(reading: Reading, gold: Value, stale: tuple[Value, ...], asked: Question) -> list[Mention]:
     """Every mention, in reading order. Where two values share tokens the longer one is meant."""
+    if any(f.quantity and f.quantity.kind == "number" and f.quantity.value == 0 for v in (gold, *stale) for f in v.forms):
+        reading = reading._replace(quantities=_with_none(reading, asked))
+    if any(f.quantity and f.quantity.kind == "range" for v in (gold, *stale) for f in v.forms):
+        reading = reading._replace(quantities=_from_to_ranges(reading))
     out = [Mention(s.first, s.last, GOLD, GOLD, s.quantity, s.whole) for s in find(reading, gold, asked)]
     for number, value in enumerate(stale):
         for s in find(reading, value, asked):
@@ -247,6 +254,33 @@ def find_all(reading: Reading, gold: Value, stale: tuple[Value, ...], asked: Que
             if q.first not in taken and not is_label(reading.text, q, asked) and any(comparable(model, q, asked) for model in models):
                 out.append(Mention(q.first, q.last, OTHER, f"other:{q.kind}:{q.value}", q))
         out.sort()
+    return out
+
+
+def _with_none(reading: Reading, asked: Question) -> list[Quantity]:
+    """Where nought is a value, "none" and "no <thing asked about>" say it."""
+    low = reading.text.lower
+    extra = [
+        Quantity("number", 0.0, "", 0.0, "none", i, i + 1)
+        for i, w in enumerate(low)
+        if w in ("none", "nothing") or (w == "no" and i + 1 < len(low) and canon(low[i + 1]) in asked.canon)
+    ]
+    return sorted([*reading.quantities, *extra], key=lambda q: q.first)
+
+
+def _from_to_ranges(reading: Reading) -> list[Quantity]:
+    """Where ranges are asked for, "from 6 to 8 hours" is one."""
+    low, out = reading.text.lower, list[Quantity]()
+    for q in reading.quantities:
+        before = out[-1] if out else None
+        if before and before.last + 1 == q.first and low[before.last] in ("to", "through") and before.kind == "number":
+            if before.first and low[before.first - 1] == "from" and isinstance(q.value, float | int) and q.raw:
+                scale = q.value / q.raw
+                unit = "" if q.kind == "number" else f"{q.kind}:{q.unit}"
+                low_end = float(before.raw) * scale
+                out[-1] = Quantity("range", (low_end, float(q.value)), unit, before.raw, q.word, before.first, q.last)
+                continue
+        out.append(q)
     return out
 
 

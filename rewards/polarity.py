@@ -10,11 +10,17 @@ from rewards.text import BOX_OPEN, Text
 from rewards.values import NO, YES, Question, canon
 
 _NO_FOLLOWERS = frozenset((",", ".", "!", ";", "—", ":", "\n", "-", ")", "(", "?", "you", "it", "they", "she", "he", "i", "not", "longer", "that", "there", "we", "the", "your"))
-_NO_LEADERS = frozenset(("so", "is", ",", ":", ".", "—", "\n", "answer", "(", "then", "therefore", "!", ";", "and", "or", "but", "say", "hence", "thus", BOX_OPEN))
+_NO_LEADERS = frozenset(("a", "hard", "definite", "firm", "clear", "so", "is", ",", ":", ".", "—", "\n", "answer", "(", "then", "therefore", "!", ";", "and", "or", "but", "say", "hence", "thus", BOX_OPEN))
 _ENDED = frozenset(
     "cancelled canceled ended stopped quit sold expired closed gave lost dropped ditched lapsed left finished terminated"
     " discontinued broke retired dissolved abandoned".split()
 )
+_SUBJECTS = frozenset("you it they she he i we".split())
+_OPPOSITES = {
+    "closed": "open", "open": "closed", "single": "married", "divorced": "married", "dead": "alive", "off": "on",
+    "empty": "full", "unemployed": "employed", "vacant": "occupied", "finished": "ongoing", "broken": "working",
+}  # fmt: skip
+_STANDS_FOR = frozenset("one it so them that indeed still allowed able welcome".split())
 _AUX = frozenset("do does did is are was were am have has had can could will would".split())
 
 
@@ -26,11 +32,11 @@ class Polarity(NamedTuple):
     why: str
 
 
-def _particle(text: Text, i: int) -> bool | None:
+def _particle(text: Text, i: int, asked: Question) -> bool | None:
     """Whether token i is a yes or a no said as such ("no longer", "no car" are not)."""
     low = text.lower
     word = low[i]
-    if word in YES or (word in ("correct", "indeed", "absolutely", "definitely", "certainly") and i == 0):
+    if word in YES or (word in ("correct", "indeed", "absolutely", "definitely", "certainly", "sure") and i == 0):
         return True
     if word not in NO:
         return None
@@ -38,6 +44,8 @@ def _particle(text: Text, i: int) -> bool | None:
         return False
     before = low[i - 1] if i else "."
     after = low[i + 1] if i + 1 < len(low) else "."
+    if canon(after) in asked.canon and not (i and low[i - 1] == "have"):
+        return False
     if after == "longer" or after in ("doubt", "question"):
         return None
     if before in _NO_LEADERS or before in _AUX:
@@ -51,7 +59,7 @@ def polarity(text: Text, sentences: list[Sentence], asked: Question) -> Polarity
     found: list[tuple[int, bool]] = []
     for i, word in enumerate(low):
         if word in YES or word in NO or i == 0:
-            said = _particle(text, i)
+            said = _particle(text, i, asked)
             if said is not None:
                 found.append((i, said))
     asked_back = {i for s in sentences if s.is_question for i in range(s.first, s.last)}
@@ -80,7 +88,7 @@ def _settle(text: Text, found: list[tuple[int, bool]], finals: list[int], senten
         after = [(i, said) for i, said in found if i > place]
         if after and all(said == after[0][1] for _, said in after):
             return Polarity(after[0][1], False, f"concludes {low[after[0][0]]!r}")
-    corrections = [cue[0] for s in sentences for c in s.clauses for cue in c.cues if cue[2] is Cue.CORRECTION]
+    corrections = [cue[0] for s in sentences for c in s.clauses for cue in c.cues if cue[2] is Cue.CORRECTION and low[cue[0]] != "or"]
     for place in reversed(corrections):
         after = [(i, said) for i, said in found if i > place]
         if after and any(i < place for i, _ in found) and all(said == after[0][1] for _, said in after):
@@ -110,22 +118,35 @@ def _statement(text: Text, sentences: list[Sentence], asked: Question, finals: l
 def _clause_says(text: Text, clause: Clause, asked: Question) -> tuple[float, bool] | None:
     low = text.lower
     words = {canon(low[i]) for i in range(clause.first, clause.last) if low[i][0].isalnum()}
-    shared = words & asked.canon
+    shared = {w for w in asked.canon if w in words or (len(w) > 4 and any(x.startswith(w[:5]) for x in words))}
     negated = any(c[2] is Cue.NEG for c in clause.cues) or any(
         c[2] is Cue.PAST and low[c[0]] in ("no", "anymore", "not", "used", "formerly", "any") for c in clause.cues
     )
-    ended = any(low[i] in _ENDED and canon(low[i]) not in asked.canon for i in range(clause.first, clause.last))
+    ended = any(
+        low[i] in _ENDED and not any(low[i].startswith(w[:5]) for w in asked.canon) for i in range(clause.first, clause.last)
+    )
     if any(c[2] is Cue.REFUSAL for c in clause.cues):
         return None
+    if any(low[i] in ("it", "them", "that") for i in range(clause.first + 1, clause.last)) and shared:
+        shared = shared | {"it"}
+    if shared and low[clause.first] in _SUBJECTS or (clause.last - clause.first > 1 and low[clause.first + 1] in _SUBJECTS):
+        shared = shared | {"subject"}
+    end = [low[i] for i in range(max(clause.first, clause.last - 2), clause.last)]
+    if len(end) == 2 and end[0] in _SUBJECTS and end[1].removesuffix("n't") in _AUX:
+        return 0.5, not end[1].endswith("n't")
+    if any(_OPPOSITES.get(w) in asked.words for w in words) and len(words) <= 6:
+        return 0.6, negated
     size = max(1, len(asked.canon))
     if shared and len(shared) >= min(2, size):
         return len(shared) / size, not (negated != ended) if ended or negated else True
-    tag = [low[i] for i in range(clause.first, min(clause.last, clause.first + 3))]
+    start = clause.first + (low[clause.first] in ("but", "and", "so", "though", "although", "because"))
+    tag = [low[i] for i in range(start, min(clause.last, start + 3))]
     if len(tag) >= 2 and tag[0] in ("you", "it", "they", "she", "he", "i", "we") and tag[1].removesuffix("n't") in _AUX | {"ca", "wo"}:
-        if clause.last - clause.first <= 3:
+        short = clause.last - start <= 3
+        if short or (len(tag) == 3 and tag[2] in _STANDS_FOR and clause.last - start <= 5):
             return 0.5, not (negated or tag[1].endswith("n't"))
     if negated and clause.last - clause.first <= 3 and any(w in ("anymore", "longer", "not") for w in tag):
-        return 0.4, False
+        return 2.0, False
     if ended and shared:
         return 0.3, False
     return None

@@ -84,7 +84,7 @@ def _words_to_number(low: list[str], i: int, n: int) -> tuple[float, int, bool] 
         if word in NUMBER_WORDS:
             value = NUMBER_WORDS[word]
             if seen and not (
-                (current % 100 == 0 and value < 100 and current > 0) or (current % 10 == 0 and current > 9 and value < 10)
+                (current % 100 == 0 and value < 100 and (current > 0 or total > 0)) or (current % 10 == 0 and current > 9 and value < 10)
             ):
                 break
             current += value
@@ -117,6 +117,9 @@ def _words_to_number(low: list[str], i: int, n: int) -> tuple[float, int, bool] 
         else:
             break
     return (total + current, j, ordinal) if seen else None
+
+
+_AFTER_ONCE = frozenset("a an per every each in this last so weekly daily monthly yearly and or before already".split())
 
 
 class _Parser:
@@ -152,6 +155,8 @@ class _Parser:
         if token in WEEKDAYS:
             if len(token) <= 3 and not self.text.capital(i):
                 return None
+            if token in ("wed", "sat", "sun") and self.n > 2 and (i == 0 or low[i - 1] not in ("on", "every", "each", "next", "this")):
+                return None
             return Quantity("weekday", WEEKDAYS[token], "", WEEKDAYS[token], token, i, i + 1)
         if token in FREQUENCY_WORDS:
             return Quantity("rate", FREQUENCY_WORDS[token], "", 1, token, i, i + 1)
@@ -183,6 +188,8 @@ class _Parser:
         token = low[i]
         value = _number(token)
         ordinal = False
+        if value is not None and self.decimal_comma(i):
+            return value + float(low[i + 2]) / 100, i + 3, False
         if value is not None:
             if self.text.glued(i) and low[i - 1][0].isalpha():
                 return None  # "F150", "v2": part of a name
@@ -194,7 +201,11 @@ class _Parser:
                 ordinal, j = True, j + 1
             elif j + 1 < n and low[j] == "/" and self.text.glued(j) and self.text.glued(j + 1):
                 below = _number(low[j + 1])
-                if below and value < below and not (j + 2 < n and low[j + 2] == "/"):
+                if below and (value, below) != (24, 7) and value == int(value) and below == int(below):
+                    small, large = min(value, below), max(value, below)
+                    if 1 <= small <= 12 < large <= 31 and not (j + 2 < n and low[j + 2] == "/"):
+                        return None  # "6/21": a date, read by short_date
+                if below and value < below and j + 2 < n and (low[j + 2] in ("of", "cup", "cups") or self.has_unit(j + 2)):
                     value, j = value / below, j + 2
             elif j + 2 < n and low[j + 1] == "/" and self.text.glued(j + 1):
                 top, below = _number(low[j]), _number(low[j + 2])
@@ -212,8 +223,8 @@ class _Parser:
                 value, j = 1.0, i + 1
             else:
                 return None
-        elif token == "half" and i + 2 < n and low[i + 1] in ("a", "an") and low[i + 2] in ("dozen", "million"):
-            value, j = 0.5, i + 2
+        elif token == "half" and (k := self.after_article(i + 1)) and k < n and low[k] in ("dozen", "million"):
+            value, j = 0.5, k
         elif token == "dozen" or token == "couple":
             value, j = 1.0, i
         else:
@@ -225,6 +236,32 @@ class _Parser:
         if j + 2 < n and low[j] == "and" and low[j + 1] in ("a", "one") and low[j + 2] in ("half", "quarter"):
             value, j = value + (0.5 if low[j + 2] == "half" else 0.25), j + 3
         return value, j, ordinal
+
+    def decimal_comma(self, i: int) -> bool:
+        """"22,50" is 22.5 next to a currency."""
+        low, n = self.low, self.n
+        if i + 2 >= n or low[i + 1] != "," or not (low[i].isdigit() and low[i + 2].isdigit() and len(low[i + 2]) == 2):
+            return False
+        if not (self.text.glued(i + 1) and self.text.glued(i + 2)):
+            return False
+        after = low[i + 3] if i + 3 < n else ""
+        return (i > 0 and low[i - 1] in CURRENCY_SIGNS) or after in CURRENCY_SIGNS or after in CURRENCIES
+
+    def after_article(self, i: int) -> int:
+        """The token after "a", hyphens allowed ("half-a-dozen"); 0 when there is no article."""
+        low, n = self.low, self.n
+        while i < n and low[i] == "-":
+            i += 1
+        if i >= n or low[i] not in ("a", "an"):
+            return 0
+        i += 1
+        while i < n and low[i] == "-":
+            i += 1
+        return i
+
+    def has_unit(self, j: int) -> bool:
+        token = self.low[j]
+        return token in MEASURES or (token in DURATIONS and len(token) > 1) or token in SCALES
 
     def magnitude(self, j: int) -> float | None:
         """The factor that token j multiplies the number before it with."""
@@ -255,11 +292,21 @@ class _Parser:
         if token in ("a", "an", "half", "quarter", "three") and (span := self.indefinite(i)):
             return self.extend_duration(span, first)
         if token == "once":
+            after = low[i + 1] if i + 1 < n else "."
+            counted = not after[0].isalpha() or after in _AFTER_ONCE or (i > 0 and low[i - 1] in ("only", "just", "exactly"))
+            if not counted:
+                return None  # "you once had"
             return self.times(1.0, i + 1, first, "once")
         if token == "twice":
             return self.times(2.0, i + 1, first, "twice")
         if token == "thrice":
             return self.times(3.0, i + 1, first, "thrice")
+        if token[0].isdigit() and i + 2 < n and self.text.glued(i + 1):
+            if low[i + 1] == "/" and (day := self.short_date(i)):
+                return day
+            if low[i + 1] == "h" and low[i + 2].isdigit() and len(low[i + 2]) == 2 and self.text.glued(i + 2):  # 19h30
+                parts = (int(float(token)), int(low[i + 2]))
+                return Quantity("colon", parts, "24" if parts[0] > 12 else "", parts[0], token, first, i + 3)
         got = self.read(i)
         if got is None:
             return None
@@ -277,6 +324,8 @@ class _Parser:
             unit = self.unit(value, j, first)
             if unit is not None:
                 return unit
+        if j < n and self.text.glued(j) and low[j].isalpha() and len(low[j]) == 1 and low[first].isdigit() and low[j] not in "xks":
+            return None  # "14b"
         if low[j - 1] == "dozen":
             return Quantity("number", value, "", value / 12, "dozen", first, j)
         return Quantity("number", value, "ordinal" if ordinal else "", value, low[j] if j < n else "", first, j)
@@ -348,7 +397,11 @@ class _Parser:
             if part is None or part[1] >= n:
                 break
             word = low[part[1]]
-            if word not in DURATIONS or (len(word) == 1 and not self.text.glued(part[1])):
+            if word == "m" and scale == 3600 and self.text.glued(part[1]):
+                word = "min"
+            if word not in DURATIONS or (
+                len(word) == 1 and not self.text.glued(part[1]) and not (word == "s" and self.short_unit(part[1]))
+            ):
                 break
             factor, base = DURATIONS[word]
             if base != unit or factor >= scale:
@@ -526,9 +579,12 @@ class _Parser:
     def clock_suffix(self, value: float, j: int, first: int) -> Quantity | None:
         """"7 pm", "seven in the evening", "8 o'clock", "seven thirty" (words only), "19 h"."""
         low = self.low
+        token = low[j]
+        if value != int(value) and 0 < value < 13 and token in AM_PM and low[j - 1][-3:-2] == ".":  # "6.15 am"
+            minutes = round((value - int(value)) * 100)
+            return self.half_day(int(value) % 12 * 60 + minutes, j, first) if minutes < 60 else None
         if value != int(value) or not 0 < value <= 12:
             return None
-        token = low[j]
         if token in AM_PM or token in ("o'clock", "oclock"):
             return self.half_day(value % 12 * 60, j, first)
         if token in ("in", "at"):
@@ -552,6 +608,9 @@ class _Parser:
         j = i + 1 if low[i] == "a" else i
         if j + 2 >= n + 0 and j + 2 > n:
             return None
+        if low[i] == "half" and i + 1 < n and low[i + 1] in NUMBER_WORDS and 1 <= NUMBER_WORDS[low[i + 1]] <= 12:
+            if i + 2 >= n or low[i + 2] in AM_PM or not low[i + 2][0].isalnum():  # British "half seven"
+                return self.half_day(NUMBER_WORDS[low[i + 1]] % 12 * 60 + 30, i + 2, i)
         if j < n and low[j] in ("half", "quarter"):
             minutes, k = (30.0 if low[j] == "half" else 15.0), j + 1
         elif low[i] != "a" and low[i] in ("five", "ten", "twenty"):
@@ -592,6 +651,16 @@ class _Parser:
         if j < self.n and self.low[j] in ("minutes", "min", "mins", "hours", "hrs"):
             j += 1
         return Quantity("colon", parts, "", parts[0], token, i, j)
+
+    def short_date(self, i: int) -> Quantity | None:
+        """"6/21": a month and a day when only one order is possible."""
+        low = self.low
+        if not (low[i].isdigit() and low[i + 2].isdigit() and self.text.glued(i + 2)):
+            return None
+        a, b = int(low[i]), int(low[i + 2])
+        if (a, b) == (24, 7) or not 1 <= min(a, b) <= 12 < max(a, b) <= 31:
+            return None
+        return Quantity("date", (0, min(a, b), max(a, b)), "", 0, low[i], i, i + 3)
 
     def numeric_date(self, i: int) -> Quantity:
         token = self.low[i]
@@ -728,6 +797,9 @@ def same(gold: Quantity, seen: Quantity, asked: frozenset[str] = frozenset()) ->
         if a == "number" and seen.word == "dozen" and gold.word != "dozen" and "dozen" in asked:
             return _close(float(gold.raw), seen.raw)
         return _same_kind(gold, seen)
+    if {a, b} == {"money", "measure"}:  # "2400 pounds"
+        cash, heavy = (gold, seen) if a == "money" else (seen, gold)
+        return cash.unit in ("GBP", "") and heavy.word in ("pound", "pounds") and _close(cash.raw, heavy.raw)
     if a == "number" or b == "number":
         plain, other = (gold, seen) if a == "number" else (seen, gold)
         return _number_matches(plain, other, asked, plain_is_gold=a == "number")

@@ -58,6 +58,10 @@ _BULLET = re.compile(r"(?:^|(?<=\n))(?:[-*•‣◦·+>]|#{1,6})(?: |(?=\*))")
 _NUMBERED = re.compile(r"(?:^|(?<=\n))\d{1,2}[.)] ")
 _GROUPED = re.compile(r"(?<![\d.,:/-])(\d{1,3})((?: \d{3})+)(?![\d:/-]|[.,]\d)")
 
+_ACRONYM = re.compile(r"(?<![\w.])(?:[A-Za-z]\.){2,}")
+_FEET = re.compile(r"(?<![\d'])(\d) ?' ?(\d{1,2}) ?(?:\"|'')")
+_DIGIT_DASH = re.compile(r"(?<=\d)—(?=\d)")
+
 TOKEN = re.compile(
     r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}(?!\d)|\d{1,2}[/.]\d{1,2}[/.]\d{4}(?!\d)"  # numeric dates
     r"|\d+(?::\d+)+"  # clock times, m:ss, ratios
@@ -190,6 +194,12 @@ def normalise(text: str) -> str:
         marks = [m[0][:-2] for m in _NUMBERED.finditer(text)]
         if marks[:2] == ["1", "2"]:  # a numbered list; a lone "23. Hmm" is an answer
             text = _NUMBERED.sub("", text)
+    if "." in text:
+        text = _ACRONYM.sub(lambda m: m[0].replace(".", ""), text)
+    if "'" in text or '"' in text:
+        text = _FEET.sub(r"\1 ft \2 in", text)
+    if "—" in text:
+        text = _DIGIT_DASH.sub("-", text)
     if "--" in text:
         text = re.sub(r"-{2,}", "—", text)
     return _GROUPED.sub(lambda m: m[1] + m[2].replace(" ", ","), text)

@@ -10,6 +10,13 @@ NUMBER_WORDS: dict[str, float] = {
     )
 } | {w: 10.0 * i for i, w in enumerate("twenty thirty forty fifty sixty seventy eighty ninety".split(), start=2)}
 NUMBER_WORDS["fourty"] = 40.0
+for _value, _names in enumerate(
+    "zwei dos deux|drei tres trois|vier cuatro quatre quattro|funf cinco cinq cinque|sechs seis|sieben siete sette"
+    "|acht ocho huit|neun nueve neuf|zehn diez dieci|onze|zwolf doce douze|dreizehn trece|vierzehn catorce".split("|"),
+    start=2,
+):
+    for _name in _names.split():  # German, Spanish, French, Italian; none that is an English word
+        NUMBER_WORDS[_name] = float(_value)
 
 ORDINAL_WORDS: dict[str, float] = {
     w: float(i)
@@ -149,8 +156,8 @@ for _i, _names in enumerate(
 
 WEEKDAYS: dict[str, int] = {}
 for _i, _names in enumerate(
-    "monday mondays mon|tuesday tuesdays tue tues|wednesday wednesdays|thursday thursdays thu thur thurs"
-    "|friday fridays fri|saturday saturdays|sunday sundays".split("|")
+    "monday mondays mon|tuesday tuesdays tue tues|wednesday wednesdays wed weds|thursday thursdays thu thur thurs"
+    "|friday fridays fri|saturday saturdays sat|sunday sundays sun".split("|")
 ):
     for _name in _names.split():
         WEEKDAYS[_name] = _i

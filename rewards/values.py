@@ -173,6 +173,8 @@ def _may_stand_alone(inner: str, main: str) -> bool:
     if any(w in STOP or w in ("from", "on") for w in text.lower[:1]):
         return False
     inner_q, main_q = parse(text), parse(tokenise(main))
+    if len(text.lower) == 2 and text.lower[0].isalpha() and text.lower[1].isdigit() and main_q:
+        return True
     if not inner_q:
         return False
     return bool(main_q) and inner_q[0].raw == main_q[0].raw or any(
@@ -265,9 +267,12 @@ def _pure_quantity(text: Text, asked: Question) -> Quantity | None:
 
 
 _QUANTITY_FILLER = frozenset(
-    "about around approximately roughly nearly almost over under exactly close total number ago old each way times time"
+    "every each about around approximately roughly nearly almost over under exactly close total number ago old each way times time"
     " so far altogether together least most more than per ounces completed currently total daily weekly now".split()
 )
+
+
+_ORDER = re.compile(r"\border of\b|\bin (?:what |which )?order\b|\b(?:what|which) order\b|\bsequence\b|\bfirst to last\b")
 
 
 def _list_form(spelling: str, text: Text, asked: Question) -> Form | None:
@@ -289,7 +294,7 @@ def _list_form(spelling: str, text: Text, asked: Question) -> Form | None:
         if not forms:
             return None
         items.append(forms[0])
-    ordered = bool(asked.words & {"order", "sequence"})
+    ordered = bool(_ORDER.search(asked.text.lower()))
     return Form("list", items=tuple(items), ordered=ordered)
 
 
@@ -302,6 +307,7 @@ def _forms_of_item(piece: str, asked: Question) -> list[Form]:
 
 
 _SUBJECTS = frozenset("you i we it he she they the there you've i've we've it's your my".split())
+_PRONOUNS = frozenset("you i we it he she they you've i've we've".split())
 _FINITE = frozenset(
     "is are was were am have has had do does did will would can could you've i've we've it's he's she's".split()
 )
@@ -317,7 +323,10 @@ def _word_forms(text: Text, asked: Question) -> list[Form]:
         keep.pop(0)
     if not keep:
         return []
-    sentence = len(keep) >= 4 and low[0] in _SUBJECTS and any(w in _FINITE or w[-2:] == "ed" for w in low[1:8])
+    sentence = len(keep) >= 4 and (
+        low[0] in _PRONOUNS
+        or (low[0] in _SUBJECTS and any(w in _FINITE or w[-2:] == "ed" for w in low[1:8]))
+    )
     if sentence or len(keep) > 9:
         option = _chosen_option(keep, asked)
         if option is not None:
@@ -329,6 +338,9 @@ def _word_forms(text: Text, asked: Question) -> list[Form]:
             return [_bag(text, reduced, asked)]
         while len(reduced) > 1 and low[reduced[0][1]].endswith(("ed", "ing")):
             reduced = reduced[1:]
+        place = reduced[0][1]
+        if len(reduced) > 1 and 0 < place <= 2 and low[place - 1] in _SUBJECTS and not text.capital(place):
+            reduced = reduced[1:]  # the verb: "You hid it behind ..."
         first = reduced[0][1]
         chunk = [(w, p) for w, p in keep if first <= p <= reduced[-1][1]]
         wanted = {p for _, p in reduced}
@@ -393,6 +405,8 @@ def _phrase(text: Text, keep: list[tuple[str, int]], asked: Question) -> Form:
             needed[k] = False
         elif not word[0].isalnum() or (low[place] in STOP and low[place] not in NUMBER_WORDS):
             needed[k] = False
+    if len(keep) == 2 and low[keep[0][1]] in ORDINAL_WORDS and words[1] in ("floor", "level", "grade", "row", "story"):
+        needed[1] = False
     coded = [k for k in range(1, len(keep)) if digits[k] and len(words[k - 1]) <= 2 and words[k - 1].isalpha()]
     if coded and text.glued(keep[coded[0]][1]):  # "Ford F-150": the model code says it all
         needed[: coded[0] - 1] = [False] * (coded[0] - 1)
@@ -400,6 +414,11 @@ def _phrase(text: Text, keep: list[tuple[str, int]], asked: Question) -> Form:
         by = words.index("by", 1)
         if capital[by - 1] and all(capital[by + 1 :]) and not capital[by]:
             needed[by:] = [False] * (len(words) - by)
+    for tail in ("at", "in"):  # "The Sugar Bowl at Pier Park": the place is not part of the name
+        if tail in words[2:-1]:
+            at = words.index(tail, 2)
+            if all(capital[:at]) and all(capital[at + 1 :]) and not capital[at]:
+                needed[at:] = [False] * (len(words) - at)
     if not any(needed):  # everything is in the question: an either/or question; its own words decide
         needed = [low[p] not in STOP for _, p in keep]
         if any(digits) or any(w in ORDINAL_WORDS for w in low):

@@ -89,8 +89,8 @@ def _own_file(file: Path, num_episodes: int | None) -> Loaded:
         raise UserError(f"{file}: no such file")
     episodes: list[Episode] = []
     unscorable: list[tuple[str, str]] = []
-    for number, line in enumerate(file.read_text("utf-8").splitlines(), 1):
-        if not line.strip():
+    for number, line in enumerate(file.read_text("utf-8").split("\n"), 1):
+        if not line.strip():  # split at \n only: texts may hold U+2028, which splitlines cuts at
             continue
         try:
             record = json.loads(line)

@@ -176,7 +176,7 @@ def read_rows(file: Path) -> list[dict[str, Any]]:
             data = lzma.decompress(data)
         text = data.decode("utf-8")
         lines = file.name.removesuffix(".xz").endswith(".jsonl")
-        rows = [json.loads(line) for line in text.splitlines() if line.strip()] if lines else json.loads(text)
+        rows = [json.loads(line) for line in text.split("\n") if line.strip()] if lines else json.loads(text)
     except (lzma.LZMAError, EOFError, UnicodeDecodeError, json.JSONDecodeError) as error:
         raise UserError(f"{file.name} cannot be read: {error}") from error
     if not isinstance(rows, Sequence) or not all(isinstance(row, dict) for row in rows):

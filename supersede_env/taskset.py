@@ -203,12 +203,12 @@ class SupersedeHarness(vf.Harness[SupersedeHarnessConfig]):
         return await http.post("chat/completions", json=body)
 
 
-class SupersedeEnvConfig(vf.EnvConfig):
+class SupersedeEnvConfig(vf.SingleAgentEnvConfig):
     agent: vf.AgentConfig = vf.AgentConfig(runtime=vf.SubprocessConfig())
     """The one seat. Its runtime is this machine: the harness runs in process and needs no sandbox."""
 
 
-class SupersedeEnv(vf.Env[SupersedeEnvConfig]):
+class SupersedeEnv(vf.SingleAgentEnv, vf.Env[SupersedeEnvConfig]):
     async def start(self) -> None:
         """Refuse a `max_turns` that would stop a rollout before its answer, before any call is paid for."""
         limit = self.config.agent.max_turns
@@ -221,9 +221,6 @@ class SupersedeEnv(vf.Env[SupersedeEnvConfig]):
                     f"max_turns is {limit}, but {task.data.name} takes {needed} turns (one a session and the answer): "
                     f"set --env.agent.max-turns to {needed} or more, or leave it out"
                 )
-
-    async def run(self, task: vf.Task, agents: vf.Agents) -> None:
-        await agents.agent.run(task)
 
 
 __all__ = ["SupersedeEnv", "SupersedeHarness", "SupersedeTaskset"]

@@ -23,6 +23,8 @@ from typing import Any
 SESSIONS = {"made-0": 2, "made-1": 3}
 """The episodes that are played, with their number of sessions. No prompt occurs twice: calls can be told apart."""
 
+QUESTION = "Where is my flat?"
+
 MARKS = ["<|im_start|>", "<|im_end|>"]
 TEMPLATE = (
     "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
@@ -38,7 +40,7 @@ def episode(name: str, sessions: int) -> dict[str, Any]:
     return {
         "id": name,
         "sessions": [{"date": f"2024/05/{day:02d} (Wed) 10:00", "turns": turns} for day in range(1, sessions + 1)],
-        "question": "Where is my flat?",
+        "question": QUESTION,
         "question_date": "2024/06/01 (Sat) 10:00",
         "gold": "Turin",
     }
@@ -59,7 +61,7 @@ def make_tokenizer(folder: Path) -> Any:
 
 
 class Engine:
-    """`/inference/v1/generate`: a reply that differs from call to call, with made-up log-probabilities."""
+    """`/inference/v1/generate`: numbered notes, the answer to the question, made-up log-probabilities."""
 
     def __init__(self, tokenizer: Any) -> None:
         self.calls: list[dict[str, Any]] = []
@@ -71,7 +73,9 @@ class Engine:
     def reply(self, body: dict[str, Any]) -> dict[str, Any]:
         with self._lock:
             number = len(self.calls)
-            ids = self._tokenizer.encode(f"Turin, note {number}{MARKS[1]}", add_special_tokens=False)
+            asked = QUESTION in self._tokenizer.decode(body["token_ids"])
+            text = "Turin" if asked else f"Flat in Turin, note {number}"
+            ids = self._tokenizer.encode(text + MARKS[1], add_special_tokens=False)
             logprobs = [-0.25 - number - i / 100 for i in range(len(ids))]
             self.calls.append({"prompt": body["token_ids"], "completion": ids, "logprobs": logprobs})
         content = [{"token": f"token_id:{i}", "logprob": p} for i, p in zip(ids, logprobs, strict=True)]

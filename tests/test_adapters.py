@@ -111,6 +111,7 @@ def test_an_endpoint_that_is_down_scores_nothing(tmp_path: Path) -> None:
         (["--wording", "plane"], "did you mean 'plain'"),
         (["--base-url", "localhost:1"], "does not begin with http"),
         (["--adapter", "x"], "--adapter is for local models"),
+        (["--base-url", "https://example.org/v1", "--api-key-var", "UNSET_KEY"], "UNSET_KEY is not set"),
     ],
 )
 def test_bad_input_gets_one_line_and_writes_nothing(tmp_path: Path, args: list[str], message: str) -> None:

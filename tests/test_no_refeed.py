@@ -76,6 +76,10 @@ def test_v1_sends_exactly_the_protocols_prompts(episodes: tuple[Episode, ...], t
         assert sum(bool(node["sampled"]) for node in trace["nodes"]) == turns
         assert trace["metrics"]["turns"] == turns
         assert trace["metrics"]["overflows"] == turns - 1
+    replay = [str(BIN / ("replay" if OLD_API else "vf-replay")), str(tmp_path / "run"), "--no-rich"]
+    evaluate([*replay, "-o", str(tmp_path / "again")], tmp_path / "log")
+    again = [json.loads(line)["traces"][0] for line in (tmp_path / "again" / "traces.jsonl").read_text().splitlines()]
+    assert {t["id"]: t["rewards"] for t in again} == {t["id"]: t["rewards"] for t in traces}
 
 
 @pytest.mark.skipif(not OLD_API, reason="MultiTurnEnv lives in verifiers 0.3.x")

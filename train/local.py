@@ -1,0 +1,367 @@
+"""GRPO with LoRA on one machine: an optional warm start, then reinforcement learning on the environment's episodes.
+
+The algorithm is prime-rl's (train/grpo.py) in a plain loop: play `groups` x `group_size` rollouts in lock-step, grade
+them, take one update (or `updates`) on every turn of every rollout whose group varied. One torch engine samples and
+scores (train/policy.py), so no weights are copied and no importance correction is needed. All randomness is derived
+from the seed and the step's number: a resumed run equals an uninterrupted one.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from supersede_env.data import FIRST_VALIDATION_SEED, DataConfig, generated_records, load_episodes
+from supersede_env.episode import Episode
+from supersede_env.errors import UserError
+from train.checkpoint import Checkpoint, Phase, Position, RunFolder, write_adapter
+from train.grpo import advantages, policy_loss
+from train.local_config import MAY_CHANGE, LocalConfig, load_config
+from train.optimizer import MasterAdamW, adapter_parameters, add_adapter, uninterrupted
+from train.policy import Ids, LocalPolicy
+from train.progress import Reporter
+from train.rollouts import Limits, Played, play
+from train.warm import oracle_examples
+
+__all__ = ["LocalConfig", "load_config", "run", "train"]
+
+INTERRUPTED_EXIT = 130
+"""What shells give a command that Ctrl-C ended."""
+
+
+def run(config: LocalConfig) -> int:
+    """Train as `config` says and tell what to do next. 0 done, 2 refused with one line, 130 interrupted."""
+    try:
+        return train(config, LocalPolicy.load(config.model, device=config.device, dtype=config.dtype))
+    except UserError as error:
+        print(f"prime-rl: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:  # before the first step
+        print("prime-rl: interrupted before training began", file=sys.stderr)
+        return INTERRUPTED_EXIT
+
+
+def train(config: LocalConfig, policy: LocalPolicy) -> int:
+    """As `run`, with the model already loaded. Raises `UserError`."""
+    trainer = Trainer.begin(config, policy)
+    with Reporter(config.wandb, asdict(config), config.output) as reporter:
+        try:
+            trainer.warm_start(reporter)
+            trainer.reinforce(reporter)
+        except KeyboardInterrupt:
+            trainer.optimizer.discard()
+            with uninterrupted():
+                trainer.save()
+            reporter.note(f"interrupted after {trainer.position.phase} step {trainer.position.step}; resume with:")
+            reporter.note(f"  prime-rl train --env supersede --config {trainer.folder.root}/config.toml --resume")
+            return INTERRUPTED_EXIT
+    adapter = trainer.folder.finish(trainer.save())
+    root = trainer.folder.root
+    print(f"adapter   {adapter}" + (f" (after the warm start: {root / 'warm'})" if config.warm_start.steps else ""))
+    print(f"metrics   {root / 'metrics.jsonl'}")
+    print(f"rollouts  {root / 'rollouts.jsonl'}")
+    print(f"next      {evaluate_command(config, adapter)}")
+    return 0
+
+
+def evaluate_command(config: LocalConfig, adapter: Path) -> str:
+    """The command that evaluates the adapter on validation episodes of the kind it was trained on."""
+    preset = f" --preset {config.data.preset}" if config.data.preset else ""
+    return (
+        f"python -m eval supersede --model {config.model} --adapter {adapter} --data validation{preset} --n 60 "
+        f"--wording {config.protocol.wording} --budget {config.protocol.budget} "
+        f"--max-tokens {config.max_notes_tokens} --out {config.output}/eval/trained"
+    )
+
+
+class EpisodeSource:
+    """The training episodes by number: a preset's seeds without end, or a fixed list that starts again."""
+
+    def __init__(self, data: DataConfig) -> None:
+        self._data = data
+        self._fixed: list[dict[str, Any]] | None = None
+        if data.data != "train":
+            self._fixed = [episode.to_record() for episode in load_episodes(data).episodes]
+        elif data.preset is None:
+            self._fixed = list(generated_records(data))
+        if self._fixed is not None and not self._fixed:
+            raise UserError(f"{data.data}: no episode to train on")
+
+    def record(self, number: int) -> dict[str, Any]:
+        """Record `number`, counted from 0."""
+        if self._fixed is not None:
+            return self._fixed[number % len(self._fixed)]
+        seed = self._data.first_seed + number % (self._data.num_episodes or FIRST_VALIDATION_SEED)
+        if seed >= FIRST_VALIDATION_SEED:
+            raise UserError(f"data.first_seed leads past {FIRST_VALIDATION_SEED}, where validation episodes begin")
+        one = DataConfig(data="train", preset=self._data.preset, num_episodes=1, first_seed=seed)
+        return next(iter(generated_records(one)))
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One turn to learn from; `logprobs` are those it was sampled with."""
+
+    prompt_ids: Ids
+    token_ids: Ids
+    logprobs: tuple[float, ...]
+    advantage: float
+
+
+class Trainer:
+    """The state of a run: the policy with its adapter, the optimiser of the current phase, the steps done."""
+
+    def __init__(self, config: LocalConfig, policy: LocalPolicy, folder: RunFolder) -> None:
+        self.config, self.policy, self.folder = config, policy, folder
+        self.source = EpisodeSource(config.data)
+        self.position = Position("warm" if config.warm_start.steps else "grpo", 0)
+        self.optimizer = self._new_optimizer()
+        self.started = time.monotonic()
+        self._saved: tuple[Position, Path] | None = None
+
+    @classmethod
+    def begin(cls, config: LocalConfig, policy: LocalPolicy) -> Trainer:
+        """A new run, or with `resume` the one in `config.output` at its last checkpoint. Raises `UserError`."""
+        from train.prime import to_toml
+
+        folder = RunFolder(Path(config.output))
+        checkpoint = folder.newest() if config.resume else None
+        if checkpoint is not None:
+            _same_run(config, checkpoint)
+            folder.cut_logs(checkpoint)
+        else:
+            if config.resume:
+                print(f"prime-rl: {config.output} has no checkpoint yet; starting from the beginning", file=sys.stderr)
+            folder.start(to_toml(asdict(config) | {"resume": False}))
+        policy.model = add_adapter(policy.model, config.lora, config.seed)
+        policy.tokens = config.micro_tokens or policy.tokens
+        trainer = cls(config, policy, folder)
+        if checkpoint is not None:
+            trainer.position = checkpoint.position
+            trainer.optimizer = trainer._new_optimizer()
+            trainer.optimizer.load(checkpoint.trainer())
+            trainer._saved = (checkpoint.position, checkpoint.folder)
+        return trainer
+
+    def warm_start(self, reporter: Reporter) -> None:
+        """The supervised steps that are left, then the checkpoint `warm`."""
+        total = self.config.warm_start.steps
+        if self.position.phase != "warm":
+            return
+        reporter.phase("warm start", self.position.step, total)
+        while self.position.step < total:
+            row = self._warm_step(self.position.step)
+            reporter.step(row)
+            if self.position.step % self.config.checkpoint_every == 0 and self.position.step < total:
+                self.save()
+        with uninterrupted():
+            self.save()
+            # reinforcement learning begins with fresh moments: another loss, another learning rate
+            self.position = Position("grpo", 0)
+            self.optimizer = self._new_optimizer()
+
+    def reinforce(self, reporter: Reporter) -> None:
+        """The GRPO steps that are left, or as many as `max_minutes` allows."""
+        config = self.config
+        deadline = None if config.max_minutes is None else self.started + 60 * config.max_minutes
+        reporter.phase("grpo", self.position.step, config.steps, deadline)
+        longest = 0.0
+        while self.position.step < config.steps:
+            if deadline is not None and longest and time.monotonic() + longest > deadline:
+                reporter.note(f"max_minutes reached: stopped after step {self.position.step} of {config.steps}")
+                break
+            row = self._grpo_step(self.position.step, reporter)
+            longest = max(longest, row["seconds"])
+            reporter.step(row)
+            if self.position.step % config.checkpoint_every == 0 and self.position.step < config.steps:
+                self.save()
+
+    def save(self) -> Path:
+        """A checkpoint of the current position, unless there is one."""
+        if self._saved is not None and self._saved[0] == self.position:
+            return self._saved[1]
+        done = self.position.phase == "warm" and self.position.step == self.config.warm_start.steps
+        name = "warm" if done else f"{'warm' if self.position.phase == 'warm' else 'step'}_{self.position.step:04d}"
+        adapter = write_adapter(self.policy.model, self.optimizer.masters, self.config.model)
+        config = asdict(self.config)
+        path = self.folder.save(name, self.position, config, adapter, self.optimizer.state())
+        self._saved = (self.position, path)
+        return path
+
+    def _new_optimizer(self) -> MasterAdamW:
+        lr = self.config.warm_start.lr if self.position.phase == "warm" else self.config.lr
+        return MasterAdamW(adapter_parameters(self.policy.model), lr, self.config.weight_decay)
+
+    def _warm_step(self, step: int) -> dict[str, Any]:
+        began = time.monotonic()
+        config = self.config
+        numbers = range(step * config.warm_start.episodes, (step + 1) * config.warm_start.episodes)
+        examples = [e for n in numbers for e in oracle_examples(self.source.record(n), config.protocol)]
+        prompts = [self.policy.prompt_ids(example.prompt) for example in examples]
+        replies = [self.policy.reply_ids(example.reply) for example in examples]
+        count = sum(map(len, replies))
+        loss = self._backward(prompts, replies, lambda rows, logprobs: -torch.cat(logprobs).sum() / count, 1.0)
+        with uninterrupted():
+            norm = self.optimizer.apply(config.max_grad_norm)
+            seconds = time.monotonic() - began
+            tokens = count + sum(map(len, prompts))
+            row = {
+                "step": step + 1,
+                "loss": loss,
+                "grad_norm": norm,
+                "examples": len(examples),
+                "reply_tokens": count,
+                "tokens": tokens,
+                "tokens_per_second": tokens / seconds,
+                "seconds": seconds,
+            }
+            self._finish_step("warm", "warm.jsonl", row)
+        return row
+
+    def _grpo_step(self, step: int, reporter: Reporter) -> dict[str, Any]:
+        config, began = self.config, time.monotonic()
+        first = config.warm_start.steps * config.warm_start.episodes + step * config.groups
+        episodes = [Episode.from_record(self.source.record(first + g)) for g in range(config.groups)]
+        reporter.doing("playing")
+        played = play(
+            self.policy,
+            [episode for episode in episodes for _ in range(config.group_size)],
+            config.protocol,
+            Limits(config.max_notes_tokens, config.max_answer_tokens),
+            temperature=config.temperature,
+            seed=f"{config.seed}:{step}",
+        )
+        sampled_at = time.monotonic()
+        rewards = [one.reward(config.stale_weight) for one in played]
+        spans = [slice(g * config.group_size, (g + 1) * config.group_size) for g in range(config.groups)]
+        by_group = [advantages(rewards[span]) for span in spans]
+        samples = [
+            [Sample(t.prompt_ids, t.token_ids, t.logprobs, advantage) for t in one.turns]
+            for span, group in zip(spans, by_group, strict=True)
+            if group is not None
+            for one, advantage in zip(played[span], group, strict=True)
+            if one.outcome is not None
+        ]
+        reporter.doing(f"learning from {len(samples)} rollouts")
+        # several updates must not be torn apart by Ctrl-C; a single one is applied below, with the step's record
+        with uninterrupted() if config.updates > 1 else nullcontext():
+            learned = self._learn(samples)
+        row = {
+            "step": step + 1,
+            **rollout_metrics(played, rewards),
+            "groups": config.groups,
+            "varied_groups": sum(group is not None for group in by_group),
+            **learned,
+        }
+        with uninterrupted():
+            if samples:
+                row["grad_norm"] = self.optimizer.apply(config.max_grad_norm)
+            seconds = time.monotonic() - began
+            row |= {"sample_seconds": sampled_at - began, "seconds": seconds}
+            row["tokens_per_second"] = (row["tokens"] + row["prompt_tokens"]) / seconds
+            records = [
+                {"step": step + 1, "group": i // config.group_size} | one.to_record(config.stale_weight)
+                for i, one in enumerate(played)
+            ]
+            self.folder.append("rollouts.jsonl", records)
+            self._finish_step("grpo", "metrics.jsonl", row)
+        return row
+
+    def _learn(self, rollouts: Sequence[Sequence[Sample]]) -> dict[str, Any]:
+        """Collect the gradient of one batch; with several `updates`, apply all but the last share's."""
+        config = self.config
+        shares = [[s for one in rollouts[k :: config.updates] for s in one] for k in range(config.updates)]
+        shares = [share for share in shares if share]
+        learned: list[tuple[float, float]] = []
+        for share in shares:
+            if learned:
+                self.optimizer.apply(config.max_grad_norm)
+            learned.append(self._learn_share(share, fresh=not learned))
+        return {
+            "trained_tokens": sum(len(sample.token_ids) for share in shares for sample in share),
+            "loss": sum(loss for loss, _ in learned) / len(learned) if learned else None,
+            "max_logprob_difference": learned[0][1] if learned else None,
+            "grad_norm": None,
+        }
+
+    def _learn_share(self, share: Sequence[Sample], *, fresh: bool) -> tuple[float, float]:
+        """Collect one update's gradient. Returns its loss and the largest difference to the sampled log-probability,
+        which is rounding when the rollouts are `fresh`, that is, sampled with these very weights."""
+        count = sum(len(sample.token_ids) for sample in share)
+        largest = 0.0
+
+        def loss_of(rows: list[int], logprobs: list[torch.Tensor]) -> torch.Tensor:
+            nonlocal largest
+            now = torch.cat(logprobs)
+            drawn = now.new_tensor([p for row in rows for p in share[row].logprobs])
+            weight = now.new_tensor([share[row].advantage for row in rows for _ in share[row].token_ids])
+            largest = max(largest, float((now.detach() - drawn).abs().max()))
+            return policy_loss(now, weight, None if fresh else drawn, self.config.clip) / count
+
+        prompts, replies = [s.prompt_ids for s in share], [s.token_ids for s in share]
+        return self._backward(prompts, replies, loss_of, self.config.temperature), largest
+
+    def _backward(
+        self,
+        prompts: Sequence[Ids],
+        replies: Sequence[Ids],
+        loss_of: Callable[[list[int], list[torch.Tensor]], torch.Tensor],
+        temperature: float,
+    ) -> float:
+        """Collect the gradients of the summed losses of all micro-batches. Returns the sum."""
+        total = 0.0
+        for rows in self.policy.scoring_batches(prompts, replies):
+            some = [prompts[row] for row in rows], [replies[row] for row in rows]
+            loss = loss_of(rows, self.policy.logprobs(*some, temperature=temperature))
+            loss.backward()
+            self.optimizer.collect()
+            total += float(loss.detach())
+        return total
+
+    def _finish_step(self, phase: Phase, log: str, row: dict[str, Any]) -> None:
+        self.folder.append(log, [row])
+        self.position = Position(phase, row["step"])
+
+
+def rollout_metrics(played: Sequence[Played], rewards: Sequence[float | None]) -> dict[str, Any]:
+    """Reward, verdicts and lengths of a step's rollouts; `entropy` is estimated by minus the mean log-probability."""
+    scored = [reward for reward in rewards if reward is not None]
+    turns = [turn for one in played for turn in one.turns]
+    logprobs = [p for turn in turns for p in turn.logprobs]
+    outcomes = [one.outcome for one in played if one.outcome is not None]
+    return {
+        "reward": sum(scored) / len(scored) if scored else None,
+        "rollouts": len(played),
+        "verdicts": dict(Counter(one.grade.verdict for one in played if one.grade is not None)),
+        "over_window": sum(one.outcome is None for one in played),
+        "overflows": sum(outcome.overflows for outcome in outcomes),
+        "empty_notes": sum(outcome.empty_notes for outcome in outcomes),
+        "unfinished": sum(not turn.finished for turn in turns),
+        "turns": len(turns),
+        "tokens": len(logprobs),
+        "prompt_tokens": sum(len(turn.prompt_ids) for turn in turns),
+        "entropy": -sum(logprobs) / len(logprobs) if logprobs else None,
+    }
+
+
+def _same_run(config: LocalConfig, checkpoint: Checkpoint) -> None:
+    """Refuse to continue a run with settings that would make it another one."""
+    now = _plain(asdict(config))
+    for key, before in _plain(checkpoint.config).items():
+        if key not in MAY_CHANGE and now.get(key) != before:
+            raise UserError(f"cannot resume: {key} was {before}, now {now.get(key)}; give another --output")
+
+
+def _plain(node: Any) -> Any:
+    """As JSON gives it back: tuples are lists."""
+    if isinstance(node, dict):
+        return {key: _plain(value) for key, value in node.items()}
+    return [_plain(value) for value in node] if isinstance(node, list | tuple) else node

@@ -1,0 +1,198 @@
+"""The local engine's configuration: configs/supersede_local.toml, a file of the user's, and `--a.b c` overrides.
+
+Importing this loads no torch, so that `--help` and `--dry-run` answer at once.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Literal
+
+from supersede_env.data import DataConfig
+from supersede_env.errors import UserError, refuse_unknown
+from supersede_env.options import build
+from supersede_env.protocol import ProtocolConfig
+from train.overrides import apply, load_toml, nearest, parse
+
+DEFAULT_FILE = "supersede_local.toml"
+
+
+def _positive(section: object, *names: str) -> None:
+    for name in names:
+        value = getattr(section, name)
+        if value <= 0:
+            raise UserError(f"{name} is {value}: give a positive number")
+
+
+def _not_negative(section: object, *names: str) -> None:
+    for name in names:
+        value = getattr(section, name)
+        if value < 0:
+            raise UserError(f"{name} is {value}: give 0 or more")
+
+
+@dataclass(frozen=True, slots=True)
+class LoraSettings:
+    """The adapter that is trained.
+
+    Attributes:
+        r: rank.
+        alpha: the adapter's output is scaled by alpha / r.
+        targets: names of the linear layers that get one; by default all seven projections of a Llama-like block.
+    """
+
+    r: int = 16
+    alpha: int = 32
+    targets: tuple[str, ...] = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
+
+    def __post_init__(self) -> None:
+        _positive(self, "r", "alpha")
+        if not self.targets:
+            raise UserError("lora.targets is empty: name at least one layer")
+
+
+@dataclass(frozen=True, slots=True)
+class WarmStart:
+    """Supervised steps on the generator's oracle notes and answers, before reinforcement learning.
+
+    Attributes:
+        steps: how many; 0 leaves the warm start out.
+        episodes: episodes a step; each gives sessions + 1 examples.
+        lr: learning rate (AdamW, constant).
+    """
+
+    steps: int = 0
+    episodes: int = 2
+    lr: float = 5e-4
+
+    def __post_init__(self) -> None:
+        _not_negative(self, "steps")
+        _positive(self, "episodes", "lr")
+
+
+@dataclass(frozen=True, slots=True)
+class Wandb:
+    """Weights & Biases.
+
+    Attributes:
+        project: where to log; empty logs nowhere.
+        mode: `offline` writes files only, for a later `wandb sync`.
+    """
+
+    project: str = ""
+    mode: Literal["online", "offline"] = "online"
+
+
+@dataclass(frozen=True, slots=True)
+class LocalConfig:
+    """One training run.
+
+    Attributes:
+        model: `smollm2-135m` (shipped by a package), a folder, or a hub name.
+        output: the run's folder: metrics, rollouts, checkpoints, the final adapter.
+        resume: continue the run in `output` from its last checkpoint.
+        seed: of the adapter's initial weights and of sampling; episodes are chosen by `data`.
+        steps: GRPO steps.
+        max_minutes: end GRPO early, with a checkpoint, when the next step would end later than this many minutes
+            after the start; `None` never does.
+        groups: episodes a step.
+        group_size: rollouts of each episode; their mean reward is the baseline.
+        temperature: of sampling.
+        max_notes_tokens: most new tokens of a notes reply.
+        max_answer_tokens: most new tokens of the answer.
+        stale_weight: lambda of r_cur + lambda * r_stale; the paper's run used 0.
+        lr: learning rate of GRPO (AdamW, constant).
+        weight_decay: AdamW's.
+        max_grad_norm: the gradient is scaled down to this norm.
+        updates: optimiser steps on each step's rollouts, each on its share of them; from the second on the
+            importance ratio is clipped.
+        clip: half width of the clipped ratio; of no effect with one update.
+        checkpoint_every: GRPO and warm-start steps between checkpoints; the last step always makes one.
+        micro_tokens: most tokens, with padding, in one forward and backward pass; `None` takes 2048 on a CPU and
+            16384 on a GPU.
+        device: `auto`, `cpu`, `cuda`, `cuda:1`...
+        dtype: of the weights: `auto`, `bf16` or `fp32`. The adapter's master weights are fp32 always.
+        data: which episodes to train on; the warm start takes the first ones, GRPO those after them.
+        protocol: how episodes are played: budget, wording, dates.
+        lora: the adapter.
+        warm_start: supervised steps first.
+        wandb: logging to Weights & Biases.
+    """
+
+    model: str = "smollm2-135m"
+    output: str = "runs/supersede_local"
+    resume: bool = False
+    seed: int = 0
+    steps: int = 100
+    max_minutes: float | None = None
+    groups: int = 4
+    group_size: int = 8
+    temperature: float = 1.0
+    max_notes_tokens: int = 48
+    max_answer_tokens: int = 12
+    stale_weight: float = 0.5
+    lr: float = 2e-4
+    weight_decay: float = 0.0
+    max_grad_norm: float = 1.0
+    updates: int = 1
+    clip: float = 0.2
+    checkpoint_every: int = 10
+    micro_tokens: int | None = None
+    device: str = "auto"
+    dtype: Literal["auto", "bf16", "fp32"] = "auto"
+    data: DataConfig = field(default_factory=lambda: DataConfig(data="train", preset="quick"))
+    protocol: ProtocolConfig = field(default_factory=lambda: ProtocolConfig(budget=200, wording="plain"))
+    lora: LoraSettings = field(default_factory=LoraSettings)
+    warm_start: WarmStart = field(default_factory=WarmStart)
+    wandb: Wandb = field(default_factory=Wandb)
+
+    def __post_init__(self) -> None:
+        positive = ("groups", "temperature", "max_notes_tokens", "max_answer_tokens", "lr", "max_grad_norm")
+        _positive(self, *positive, "updates", "clip", "checkpoint_every")
+        _not_negative(self, "steps", "stale_weight", "weight_decay")
+        if self.group_size < 2:
+            raise UserError(f"group_size is {self.group_size}: a group needs 2 rollouts to differ")
+        if self.micro_tokens is not None:
+            _positive(self, "micro_tokens")
+        if self.max_minutes is not None:
+            _positive(self, "max_minutes")
+        if self.data.data != "train" and not self.data.data.endswith(".jsonl"):
+            raise UserError(f"data.data is '{self.data.data}': training takes generated data (train) or a .jsonl file")
+        if self.warm_start.steps and self.data.data != "train":
+            raise UserError("a warm start needs oracle notes, which generated data (data.data = 'train') has")
+
+
+MAY_CHANGE = ("resume", "output", "steps", "max_minutes", "checkpoint_every", "micro_tokens", "device", "wandb")
+"""What a resumed run may set anew; anything else would make it another run."""
+
+
+def load_config(path: Path | None = None, overrides: Sequence[str] = ()) -> LocalConfig:
+    """Defaults, then the TOML at `path` (else configs/supersede_local.toml), then `--a.b c`. Raises `UserError`."""
+    file = path if path is not None else files("configs") / DEFAULT_FILE
+    defaults = asdict(LocalConfig())
+    merged = _merge(defaults, load_toml(file), str(path or DEFAULT_FILE))
+    config = build(LocalConfig, apply(merged, parse(overrides)))
+    if config.data.preset is not None:
+        from generators.timelines import PRESETS
+
+        refuse_unknown([config.data.preset], PRESETS, "preset")
+    return config
+
+
+def _merge(base: Mapping[str, Any], given: Mapping[str, Any], where: str, prefix: str = "") -> dict[str, Any]:
+    """`base` with the file's values; unknown keys are refused with the nearest one."""
+    merged = copy.deepcopy(dict(base))
+    for key, value in given.items():
+        if key not in base:
+            raise UserError(f"{where}: unknown key '{prefix}{key}'{nearest(key, dict(base)).replace('--', prefix)}")
+        if isinstance(base[key], dict):
+            if not isinstance(value, Mapping):
+                raise UserError(f"{where}: '{prefix}{key}' is a table")
+            merged[key] = _merge(base[key], value, where, f"{prefix}{key}.")
+        else:
+            merged[key] = None if value == "None" else value  # TOML has no null; files written here say "None"
+    return merged

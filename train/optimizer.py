@@ -1,0 +1,109 @@
+"""A LoRA adapter on a frozen model, and AdamW on fp32 master copies of its weights.
+
+With bf16 weights an update smaller than a 256th of a weight would be lost; so gradients of micro-batches are summed in
+fp32, masters are updated in fp32, and the model gets them rounded.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from supersede_env.errors import UserError
+from train.local_config import LoraSettings
+
+MOMENTS = ("exp_avg", "exp_avg_sq")
+"""AdamW's state a parameter; the third, `step`, is the same for all."""
+
+
+def add_adapter(model: nn.Module, lora: LoraSettings, seed: int) -> Any:
+    """`model` with a fresh adapter, the same for the same seed. Raises `UserError` for unknown layers."""
+    from peft import LoraConfig, get_peft_model
+
+    config = LoraConfig(r=lora.r, lora_alpha=lora.alpha, target_modules=list(lora.targets), task_type="CAUSAL_LM")
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        try:
+            return get_peft_model(model, config, autocast_adapter_dtype=False).eval()
+        except ValueError as error:
+            raise UserError(f"lora.targets {list(lora.targets)}: {str(error).splitlines()[0]}") from error
+
+
+def adapter_parameters(model: nn.Module) -> dict[str, nn.Parameter]:
+    """The trainable parameters by name."""
+    return {name: p for name, p in model.named_parameters() if p.requires_grad}
+
+
+class MasterAdamW:
+    """AdamW with constant learning rate over fp32 masters of a model's trainable parameters."""
+
+    def __init__(self, parameters: Mapping[str, nn.Parameter], lr: float, weight_decay: float = 0.0) -> None:
+        self.parameters = dict(parameters)
+        self.masters = {name: p.detach().float().clone() for name, p in parameters.items()}
+        self._adamw = torch.optim.AdamW(self.masters.values(), lr=lr, weight_decay=weight_decay)
+
+    def collect(self) -> None:
+        """Add the model's gradients of one micro-batch to the masters' and clear them."""
+        for name, parameter in self.parameters.items():
+            if parameter.grad is not None:
+                master, gradient = self.masters[name], parameter.grad.float()
+                master.grad = gradient if master.grad is None else master.grad.add_(gradient)
+                parameter.grad = None
+
+    def apply(self, max_norm: float) -> float:
+        """One update with the collected gradients. Returns their norm before clipping."""
+        norm = float(nn.utils.clip_grad_norm_(self.masters.values(), max_norm))
+        self._adamw.step()
+        self._adamw.zero_grad()
+        self._publish()
+        return norm
+
+    def discard(self) -> None:
+        """Forget gradients that were collected and not applied."""
+        self._adamw.zero_grad()
+        for parameter in self.parameters.values():
+            parameter.grad = None
+
+    def state(self) -> dict[str, Tensor]:
+        """Masters and moments as named tensors."""
+        tensors = {f"master.{name}": master for name, master in self.masters.items()}
+        for name, master in self.masters.items():
+            state = self._adamw.state.get(master) or {}
+            tensors |= {f"{key}.{name}": state[key] for key in (*MOMENTS, "step") if key in state}
+        return {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+
+    def load(self, tensors: Mapping[str, Tensor]) -> None:
+        """Take up what `state` gave; the model's parameters follow."""
+        for name, master in self.masters.items():
+            master.copy_(tensors[f"master.{name}"])
+            if f"step.{name}" in tensors:
+                saved = {key: tensors[f"{key}.{name}"].to(master.device) for key in MOMENTS}
+                self._adamw.state[master] = {"step": tensors[f"step.{name}"].clone(), **saved}
+        self._publish()
+
+    @torch.no_grad()
+    def _publish(self) -> None:
+        for name, parameter in self.parameters.items():
+            parameter.copy_(self.masters[name])
+
+
+@contextmanager
+def uninterrupted() -> Generator[None]:
+    """Hold back Ctrl-C until the block is done, so that weights, counters and files always agree."""
+    held: list[tuple[int, Any]] = []
+    try:
+        before = signal.signal(signal.SIGINT, lambda number, frame: held.append((number, frame)))
+    except ValueError:  # not the main thread: no signal is delivered here
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if held:
+        raise KeyboardInterrupt
