@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from eval.baselines import SYSTEMS, Kit, System, build
 from eval.lme_export import export
@@ -36,7 +36,11 @@ from lme_v2_env.memory.writer import ModelWriter
 from lme_v2_env.reader import PUBLISHED_CONTEXT_TOKENS, EndpointReader, Reader, Sampling, load_prompts
 from lme_v2_env.tokens import counter_for
 from lme_v2_env.trajectory import DOMAINS, Question
+from rewards.lme_v2 import GRADER_VERSION
 from supersede_env.errors import UserError as HouseError
+
+if TYPE_CHECKING:
+    from eval.lme_judge import LmeJudge
 
 EXAMPLE = """examples:
   # a smoke test on real ServiceNow runs, without a model or a network; not a LongMemEval-V2 score
@@ -208,8 +212,14 @@ def _reader(options: argparse.Namespace) -> Reader:
     )
 
 
-def _judge(options: argparse.Namespace, dataset: Dataset) -> Any:
-    if options.judge or not any(question.needs_judge for question in dataset.questions) or options.no_judge:
+def _judge(options: argparse.Namespace, dataset: Dataset) -> LmeJudge | None:
+    if options.judge:
+        from eval.lme_judge import LmeJudge
+
+        if not options.judge_base_url:
+            raise UserError("--judge needs --judge-base-url")
+        return LmeJudge(Endpoint(options.judge_base_url, options.judge, options.judge_api_key_var, timeout=300.0))
+    if options.no_judge or not any(question.needs_judge for question in dataset.questions):
         return None
     number = sum(question.needs_judge for question in dataset.questions)
     raise UserError(
@@ -238,10 +248,8 @@ def _info(
     questions: Sequence[Question],
     excluded: list[list[str]],
     reader: Reader,
-    judge: Any,
+    judge: LmeJudge | None,
 ) -> LmeRun:
-    from rewards.lme_v2 import GRADER_VERSION
-
     return LmeRun(
         system=system.name,
         settings=system.settings,

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from eval.baselines import System
 from eval.lme_rows import context_file, recalled
@@ -26,6 +26,10 @@ from lme_v2_env.memory.embed import BadVectors
 from lme_v2_env.memory.store import signature
 from lme_v2_env.reader import Reader, Reading
 from lme_v2_env.trajectory import Question, QuestionView
+from rewards import lme_v2
+
+if TYPE_CHECKING:
+    from eval.lme_judge import LmeJudge
 
 MEMORIES = "memories.json"
 """What building each haystack's memory cost, in the order built."""
@@ -42,7 +46,7 @@ class Job:
     dataset: Dataset
     questions: Sequence[Question]
     reader: Reader
-    judge: Any
+    judge: LmeJudge | None
     cache: Path
     concurrency: int
     pictures: bool = False
@@ -86,7 +90,8 @@ class _Memories:
     def of(self, haystack: tuple[str, ...], domain: str) -> Memory:
         memory = self.job.system.memory()
         if not isinstance(memory, RetrievalMemory):
-            _fill(self.job, memory, haystack, self.folder)
+            if self.job.system.inserts:
+                _fill(self.job, memory, haystack, domain, self.folder)
             return memory
         if self._whole is None or self._domain != domain:
             self._whole, self._domain = None, domain  # the old one goes before the new one comes
@@ -102,12 +107,12 @@ class _Memories:
         if snapshot.load(memory, kept):
             _note_memory(self.folder, len(ids), started, "snapshot")
         else:
-            _fill(self.job, memory, ids, self.folder)
+            _fill(self.job, memory, ids, domain, self.folder)
             snapshot.save(memory, kept)
         return memory
 
 
-def _fill(job: Job, memory: Memory, haystack: Sequence[str], folder: RunFolder) -> None:
+def _fill(job: Job, memory: Memory, haystack: Sequence[str], domain: str, folder: RunFolder) -> None:
     started = time.perf_counter()
     with Progress("trajectories inserted", len(haystack)) as progress:
         for start in range(0, len(haystack), BATCH):
@@ -116,6 +121,11 @@ def _fill(job: Job, memory: Memory, haystack: Sequence[str], folder: RunFolder) 
                 batch = list(job.dataset.trajectories.read(names))
                 if isinstance(memory, RetrievalMemory):
                     memory.warm(batch)
+                stray = next((row for row in batch if row.domain != domain), None)
+                if stray:
+                    raise UserError(
+                        f"trajectory '{stray.id}' of domain '{stray.domain}' is in a haystack of '{domain}'"
+                    )
                 for trajectory in batch:
                     memory.insert(trajectory)
             except (EndpointError, BadVectors) as error:
@@ -223,10 +233,9 @@ def _read(reading: Reading, question: Question) -> dict[str, Any]:
 
 
 def _graded(job: Job, question: Question, reading: Reading) -> dict[str, Any]:
-    from rewards import lme_v2
-
     if question.needs_judge:
-        return {"unscored_reason": "judge: none is wired"}
+        assert job.judge is not None  # without one such questions are left out before the run
+        return job.judge.graded(question, reading.text)
     grades = [
         lme_v2.grade(question.eval_function, reading.text, question.gold, question=question.text, strict=strict)
         for strict in (False, True)

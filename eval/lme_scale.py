@@ -29,7 +29,7 @@ from lme_v2_env.memory.library import Library
 from lme_v2_env.memory.store import Store
 from lme_v2_env.tokens import CHARS_PER_TOKEN
 
-PHASES = ("make", "insert", "open")
+PHASES = ("make", "insert", "open", "file")
 
 QUERIES = 200
 
@@ -52,7 +52,7 @@ def main(args: list[str]) -> int:
         for phase in PHASES:
             subprocess.run([sys.executable, "-m", "eval.lme_scale", *args, "--phase", phase], check=True)
         return 0
-    found = {"make": make, "insert": insert, "open": reopen}[options.phase](options)
+    found = {"make": make, "insert": insert, "open": reopen, "file": big_file}[options.phase](options)
     found["peak_memory_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
     print(json.dumps({"phase": options.phase} | found), flush=True)
     return 0
@@ -175,6 +175,38 @@ def reopen(options: argparse.Namespace) -> dict[str, Any]:
         "query_p95_ms": round(1000 * ordered[int(0.95 * len(ordered))], 1),
         "embedding_p50_ms": round(1000 * statistics.median(embedding), 1),
         "top6_as_exhaustive": round(statistics.mean(agree), 3),
+    }
+
+
+PUBLISHED_BYTES = 1_195_604_539
+"""Size of the published trajectories.jsonl (1,870 rows)."""
+
+
+def big_file(options: argparse.Namespace) -> dict[str, Any]:
+    """A file of the published size: the first scan, opening it again, and reading one haystack of 100."""
+    file = options.folder / "published_size.jsonl"
+    if not file.is_file():
+        written = number = 0
+        with file.open("wb") as sink:
+            while written < PUBLISHED_BYTES:
+                with (options.folder / "trajectories.jsonl").open("rb") as source:
+                    for line in source:
+                        written += sink.write(b'{"id": "%08x"' % number + line[line.index(b",") :])
+                        number += 1
+    cache = options.folder / "cache-published-size"
+    started = time.perf_counter()
+    TrajectoryFile.open(file, cache)
+    scanned = time.perf_counter()
+    opened = TrajectoryFile.open(file, cache)
+    again = time.perf_counter()
+    states = sum(len(trajectory.states) for trajectory in opened.read(opened.ids[:100]))
+    return {
+        "bytes": file.stat().st_size,
+        "rows": len(opened),
+        "first_scan_seconds": round(scanned - started, 2),
+        "open_again_seconds": round(again - scanned, 3),
+        "read_100_trajectories_seconds": round(time.perf_counter() - again, 2),
+        "states_read": states,
     }
 
 

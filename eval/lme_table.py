@@ -90,9 +90,12 @@ def plot(runs: Runs, file: Path) -> None:
     tiers = {info.tier for info, _, _ in runs}
     for tier in sorted(tiers & PUBLISHED.keys()):
         points = PUBLISHED[tier]
-        axes.scatter([s for _, s in points.values()], [a for a, _ in points.values()], color="#888888", marker="o")
-        for name, (accuracy, seconds) in points.items():
-            axes.annotate(f"{name} (published)", (seconds, accuracy), fontsize=7, color="#666666")
+        seconds, accuracies = [s for _, s in points.values()], [a for a, _ in points.values()]
+        axes.scatter(seconds, accuracies, color="#888888", label=f"published ({tier}, Qwen3.5-9B reads)")
+        for name, (accuracy, second) in points.items():
+            axes.annotate(
+                name, (second, accuracy), xytext=(4, 5), textcoords="offset points", fontsize=7, color="#666666"
+            )
     for info, rows, _ in runs:
         summary = summarise(rows)
         if summary.query_mean is None or not summary.scored:
@@ -109,6 +112,7 @@ def plot(runs: Runs, file: Path) -> None:
             label=f"{info.system} ({info.tier}, n = {summary.scored})",
         )
     axes.set_xscale("log")
+    axes.set_xlim(0.005, 1000)
     axes.set_ylim(0, 100)
     axes.set_xlabel("mean seconds a query (reader and judge not counted)")
     axes.set_ylabel("correct, %")

@@ -6,6 +6,7 @@ The count comes from the reader's own tokenizer when it can be had, otherwise it
 from __future__ import annotations
 
 import struct
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -78,9 +79,12 @@ def counter_for(tokenizer: str) -> TokenCounter:
         reason = " ".join(str(error).split())[:80]
         return TokenCounter(fallback.count, f"{fallback.label} (tokenizer {tokenizer} cannot be had: {reason})")
 
-    @lru_cache(maxsize=4096)
+    lock = threading.Lock()
+
+    @lru_cache(maxsize=64)  # the items of a context are counted several times while it is cut
     def count(text: str) -> int:
-        return len(loaded.encode(text, add_special_tokens=False))
+        with lock:  # a tokenizer serves one thread at a time
+            return len(loaded.encode(text, add_special_tokens=False))
 
     return TokenCounter(count, f"tokenizer {tokenizer}")
 

@@ -242,6 +242,16 @@ def test_nan_from_the_embedder_is_one_line_at_insert_and_one_row_at_query(
     assert "memory: BadVectors: scripted: embedding 0 of 1 holds NaN" in (reasons[1] or "")
 
 
+def test_a_trajectory_of_the_other_domain_is_refused(
+    world: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [lme_world.trajectory(number) for number in range(N)]
+    rows[4]["domain"] = "enterprise"
+    lme_world.write(world, rows)
+    assert lme.run(command(world, tmp_path / "out", "--reader", "extractive")) == 2
+    assert "trajectory '00000004' of domain 'enterprise' is in a haystack of 'web'" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("more", "message"),
     [
@@ -327,3 +337,39 @@ def test_the_smoke_test_on_real_runs(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert sum(row["evidence"]["line"] for row in rows) / len(rows) > 0.5
     oracle = rows_of(tmp_path / "out", "oracle_slices_notes")
     assert all(row["evidence"] == {"state": 1.0, "trajectory": 1.0, "line": 1.0} for row in oracle)
+
+
+def test_wrong_premises_go_to_a_judge_whose_failure_is_no_zero(world: Path, tmp_path: Path) -> None:
+    pytest.importorskip("rewards.lme_v2_judge")
+    rows = [lme_world.question(number) for number in range(3)]
+    for row in rows[1:]:
+        row |= {
+            "question_type": "static-environment-abs",
+            "eval_function": "llm_abstention_checker|require_non_empty=true",
+        }
+    lme_world.write(world, [lme_world.trajectory(number) for number in range(3)], rows)
+
+    def verdict(messages: list[dict[str, str]]) -> str:
+        return '{"label": 1, "reason": "it names the flaw"}'
+
+    def premise(messages: list[dict[str, str]]) -> str:
+        return "\\boxed{there is no such page}"
+
+    with (
+        ScriptedEndpoint(premise) as model,
+        ScriptedEndpoint(verdict, lambda _, n: "html" if n == 2 else None) as judge,
+    ):
+        arguments = command(
+            world, tmp_path / "out", *reader(model), "--judge", "gpt-5.2", "--judge-base-url", judge.url
+        )
+        assert lme.run(arguments) == 3
+        found = rows_of(tmp_path / "out")
+        assert [row["correct"] for row in found] == [False, True, None]
+        assert "judge failed: not JSON" in found[2]["unscored_reason"]
+        body = json.loads(judge.bodies[0])
+        assert (body["reasoning_effort"], body["max_completion_tokens"]) == ("medium", 4096)
+        assert "there is no such page" in judge.bodies[0]
+        asked = model.count
+        assert lme.run(arguments) == 0
+        assert model.count == asked + 1
+    assert [row["judge"] for row in rows_of(tmp_path / "out")[1:]] == ["gpt-5.2", "gpt-5.2"]

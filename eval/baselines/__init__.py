@@ -44,6 +44,8 @@ class System(Protocol):
     name: str
     queries: bool
     """False when it makes no query: then it has no latency and stays out of LAFS."""
+    inserts: bool
+    """False when it has no use for trajectories: then they are not read."""
 
     @property
     def settings(self) -> dict[str, Any]: ...

@@ -21,7 +21,7 @@ class Nothing:
 
 class NoRetrieval:
     name = "no_retrieval"
-    queries = False
+    queries = inserts = False
     settings: dict[str, Any] = {}  # noqa: RUF012
 
     def covers(self, question: Question) -> bool:

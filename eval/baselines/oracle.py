@@ -52,7 +52,7 @@ class OracleMemory(RetrievalMemory):
 
 
 class Oracle:
-    queries = False
+    queries, inserts = False, True
 
     def __init__(self, name: str, kit: Kit) -> None:
         self.name, self.kit = name, kit

@@ -15,7 +15,7 @@ NOTES = 3
 
 
 class Rag:
-    queries = True
+    queries = inserts = True
 
     def __init__(self, name: str, kit: Kit, config: RetrievalConfig) -> None:
         self.name, self.kit, self.config = name, kit, config

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import threading
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, Protocol
@@ -78,6 +79,8 @@ class MiniLM:
 
     def __init__(self, batch: int = 32) -> None:
         self.batch = batch
+        self._lock = threading.Lock()
+        """The tokenizer behind it serves one thread at a time."""
 
     @cached_property
     def _model(self) -> Any:
@@ -96,7 +99,10 @@ class MiniLM:
         return SentenceTransformer(f"{spec.submodule_search_locations[0]}/model", device="cpu")
 
     def documents(self, texts: Sequence[str]) -> np.ndarray:
-        rows = self._model.encode(list(texts), batch_size=self.batch, convert_to_numpy=True, show_progress_bar=False)
+        with self._lock:
+            rows = self._model.encode(
+                list(texts), batch_size=self.batch, convert_to_numpy=True, show_progress_bar=False
+            )
         return unit_rows(rows, len(texts), self.name)
 
     def query(self, text: str) -> np.ndarray:
