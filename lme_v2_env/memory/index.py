@@ -5,13 +5,14 @@ search in it counts document frequencies and lengths over its own entries only, 
 for that haystack alone would give. Postings keep counts instead of finished scores for this reason.
 
 Dense: the score of an entry is its best window's dot product. Above `EXACT_WINDOWS` windows a first pass runs over the
-leading principal directions, and the best `RESCORED` entries are scored again with their whole vectors.
+leading principal directions, and the best `RESCORED` windows are scored again with their whole vectors.
 BM25: the Lucene variant, k1 = 1.5, b = 0.75 (the default of the bm25s library, with which a test compares it).
 """
 
 from __future__ import annotations
 
 import hashlib
+import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -34,7 +35,11 @@ EXACT_WINDOWS = 60_000
 """Up to this many windows every one is scored with its whole vector (92 MB at 384 dimensions)."""
 
 COARSE_DIMENSIONS = 64
-RESCORED = 400
+RESCORED = 2000
+"""Windows that are scored again with their whole vectors."""
+
+SLAB = 20_000
+"""Vectors that are turned into float32 at once (31 MB at 384 dimensions)."""
 
 STOP_WORDS = frozenset(
     words(
@@ -121,6 +126,8 @@ class _Segment:
     """float32, (windows, COARSE_DIMENSIONS), when there are many."""
     axes: np.ndarray | None
     """float32, (dimensions, COARSE_DIMENSIONS): the leading principal directions."""
+    window_entry: np.ndarray
+    """int32, (windows): the entry of each."""
 
 
 MAX_SEGMENTS = 4
@@ -169,10 +176,12 @@ class Index:
         """The index that `arrays` came from; the arrays may be memory-mapped files."""
         index = cls()
         index._count = blocks
+        arrays = {name: np.asarray(array) for name, array in arrays.items()}  # a memmap's own indexing is slow
         block = Block(**{name: arrays[name] for name in Block.__slots__})
         coarse, axes = arrays.get("coarse"), arrays.get("axes")
         exact = block.vectors.astype(np.float32) if coarse is None else None
-        index._segments = [_Segment(block, arrays["owner"], arrays["local"], exact, coarse, axes)]
+        entries = _window_entries(block.first_window)
+        index._segments = [_Segment(block, arrays["owner"], arrays["local"], exact, coarse, axes, entries)]
         return index
 
     def search(
@@ -196,7 +205,7 @@ class Index:
         sides = []
         depth = top if vector is None or text is None else max(fused, top)
         if vector is not None:
-            wanted = self._count_entries() if exhaustive else max(RESCORED, 4 * depth)
+            wanted = sys.maxsize if exhaustive else RESCORED
             scores = [
                 _dense(segment, vector, mask, wanted) for segment, mask in zip(self._segments, masks, strict=True)
             ]
@@ -213,9 +222,6 @@ class Index:
         ordered = sorted(fusion.items(), key=lambda item: (-item[1], -item[0][0], -item[0][1]))
         return [Hit(block, entry, score) for (block, entry), score in ordered[:top]]
 
-    def _count_entries(self) -> int:
-        return sum(segment.block.entries for segment in self._segments)
-
     def _ranked(self, scores: Sequence[np.ndarray], top: int) -> list[Hit]:
         """Finite scores of all segments, best first."""
         hits: list[Hit] = []
@@ -224,7 +230,8 @@ class Index:
             if len(finite) > top:
                 cut = np.partition(values[finite], len(finite) - top)[len(finite) - top]
                 finite = finite[values[finite] >= cut]
-            hits += [Hit(int(segment.owner[i]), int(segment.local[i]), float(values[i])) for i in finite]
+            columns = (segment.owner[finite].tolist(), segment.local[finite].tolist(), values[finite].tolist())
+            hits += map(Hit, *columns)
         hits.sort(key=lambda hit: (-hit.score, -hit.block, -hit.entry))
         return hits[:top]
 
@@ -278,18 +285,18 @@ def _dense(segment: _Segment, vector: np.ndarray, mask: np.ndarray | None, resco
         return scores
     assert segment.coarse is not None
     assert segment.axes is not None
-    rough = _best_windows(segment.coarse @ (vector @ segment.axes), block.first_window)
+    rough = segment.coarse @ (vector @ segment.axes)
+    owners = np.asarray(segment.window_entry)
     if mask is not None:
-        rough[~mask] = -np.inf
-    wanted = min(rescored, len(rough))
-    chosen = np.sort(np.argpartition(rough, len(rough) - wanted)[len(rough) - wanted :])
+        rough[~mask[owners]] = -np.inf
+    chosen = np.arange(len(rough))
+    if rescored < len(rough):
+        chosen = np.sort(np.argpartition(rough, len(rough) - rescored)[len(rough) - rescored :])
     chosen = chosen[np.isfinite(rough[chosen])]
-    scores = np.full(len(rough), -np.inf, dtype=np.float32)
-    starts, ends = block.first_window[chosen], block.first_window[chosen + 1]
-    sizes = ends - starts
-    rows = np.repeat(starts - np.concatenate([[0], np.cumsum(sizes)[:-1]]), sizes) + np.arange(sizes.sum())
-    products = block.vectors[rows].astype(np.float32) @ vector
-    scores[chosen] = _best_windows(products, np.concatenate([[0], np.cumsum(sizes)]))
+    scores = np.full(block.entries, -np.inf, dtype=np.float32)
+    for start in range(0, len(chosen), SLAB):
+        part = chosen[start : start + SLAB]
+        np.maximum.at(scores, owners[part], block.vectors[part].astype(np.float32) @ vector)
     return scores
 
 
@@ -322,7 +329,13 @@ def _join(parts: Sequence[tuple[int, Block | _Segment]]) -> _Segment:
         vectors, first_window, terms, first_posting, docs, counts, np.concatenate([b.lengths for b in blocks])
     )
     exact, coarse, axes = _float_side(vectors)
-    return _Segment(joined, np.concatenate(owner), np.concatenate(local), exact, coarse, axes)
+    return _Segment(
+        joined, np.concatenate(owner), np.concatenate(local), exact, coarse, axes, _window_entries(first_window)
+    )
+
+
+def _window_entries(first_window: np.ndarray) -> np.ndarray:
+    return np.repeat(np.arange(len(first_window) - 1, dtype=np.int32), np.diff(first_window))
 
 
 def _chained(starts: Sequence[np.ndarray]) -> np.ndarray:
