@@ -3,7 +3,7 @@
 `grade` takes the answer out of a response and compares it with the gold under the question's own grader spec. With
 `strict=False` the result equals the published code's on every input; with `strict=True` it is what a careful person
 would say (`rewards.lme_v2_strict`). A row keeps both. Flawed-premise and gotcha questions need a language model:
-`needs_judge` tells, `rewards.lme_v2_judge` asks.
+`needs_judge` tells, `judge` asks.
 """
 
 from __future__ import annotations
@@ -12,9 +12,19 @@ from dataclasses import dataclass
 
 from rewards import lme_v2_published as published
 from rewards import lme_v2_strict as careful
+from rewards.lme_v2_judge import JudgedGrade, judge
 from rewards.lme_v2_published import JUDGED, extract_boxed, parse_spec
 
-__all__ = ["GRADER_VERSION", "Grade", "extract_boxed", "grade", "needs_judge", "parse_spec"]
+__all__ = [
+    "GRADER_VERSION",
+    "Grade",
+    "JudgedGrade",
+    "extract_boxed",
+    "grade",
+    "judge",
+    "needs_judge",
+    "parse_spec",
+]
 
 GRADER_VERSION = "lme-v2-1"
 """Changes whenever any answer may be graded differently; results of different versions are not comparable."""
@@ -45,7 +55,7 @@ def grade(eval_function: str, response: str, gold: str, *, question: str = "", s
     """
     name, options = parse_spec(eval_function)
     if name in JUDGED:
-        raise ValueError(f"{name} needs a judge: use rewards.lme_v2_judge")
+        raise ValueError(f"{name} needs a judge: use rewards.lme_v2.judge")
     if strict:
         answer = careful.final_answer(response, question)
         correct, why = careful.match(name, options, answer, gold, question)

@@ -27,10 +27,14 @@ from rewards.lme_v2_words import (
 
 FILLERS = FUNCTION | NOUNS
 REASONS = ("because", "since", "due")
+DETERMINERS = frozenset(("the", "a", "an", "these", "those", "all"))
 MAX_PLACE = 15
 """Words of a phrase that says where; longer ones are another statement."""
 
-NONE_WORDS = {"none": ("neither", "nothing", "noneofthem", "noneofthese", "no"), "0": ("none", "zero")}
+MAX_LABEL, MAX_COUNTED = 4, 6
+"""Words of a label before a colon, and of what a number counts."""
+
+NONE_WORDS = {"none": ("neither", "nothing", "noneofthem", "noneofthese", "no"), "0": ("none", "no")}
 """Other ways to write a gold, by its squashed form."""
 
 Piece = list[Token]
@@ -38,11 +42,23 @@ Piece = list[Token]
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What surrounds a match is judged by: the question's words, and whether the gold holds numbers."""
+    """What surrounds a match is judged by: the question's words and numbers, and what kind of gold it is."""
 
     asked: frozenset[str]
     numeric: bool
+    """Whether the gold holds a number."""
+    sole: bool
+    """Whether the gold is one number and nothing else."""
+    offered: bool
+    """Whether the question itself names a gold phrase, as when it lists options."""
     arrows: bool
+    """Whether the question allows a path of arrows behind the answer."""
+
+    def restates(self, token: Token) -> bool:
+        """Whether a token may be used to restate the question. A number never beside a gold that holds one."""
+        if token.kind == "number":
+            return not self.numeric and token.text in self.asked
+        return token.kind == "word" and self.known(token.text)
 
     def known(self, word: str) -> bool:
         """Whether a word may be used to restate the question."""
@@ -74,8 +90,11 @@ def gold_phrases(gold: str, separators: Sequence[str]) -> list[list[Token]]:
 
 def context(question: str, phrases: Sequence[Sequence[Token]]) -> Context:
     tokens = tokenise(clean(question))
+    asked = frozenset(token.text for token in tokens if token.kind in ("word", "number"))
     return Context(
-        asked=frozenset(token.text for token in tokens if token.kind == "word"),
+        asked=asked,
+        sole=len(phrases) == 1 and len(phrases[0]) == 1 and phrases[0][0].kind == "number",
+        offered=any(all(token.text in asked for token in phrase if counts(token)) for phrase in phrases),
         numeric=any(token.kind == "number" for phrase in phrases for token in phrase),
         arrows=any(token.text == "arrow" for token in tokens),
     )
@@ -195,11 +214,11 @@ def _words(tokens: Sequence[Token]) -> str:
 
 
 def pieces(tokens: Sequence[Token]) -> list[Piece]:
-    """Cut at list separators, sentence ends and brackets."""
+    """Cut at list separators, sentence ends and brackets; a piece behind a bracket or dash starts with it."""
     out: list[Piece] = [[]]
     for token in tokens:
         if token.kind in ("cut", "open", "close"):
-            out.append([])
+            out.append([token] if token.raw in "([—-" else [])
         else:
             out[-1].append(token)
     return out
@@ -207,15 +226,22 @@ def pieces(tokens: Sequence[Token]) -> list[Piece]:
 
 def _lead(tokens: Piece, around: Context) -> bool:
     *before, last = pieces(tokens)
-    return all(_aside(piece, around) for piece in before) and _lead_in(last, around)
+    if [token.text for token in tokens if token.text != "/"] in (["f"], ["r"]) and tokens[-1].text == "/":
+        return True  # the path of a forum: "/f/news"
+    return all(_aside(piece, around) for piece in before) and _lead_in(_bare(last), around)
 
 
 def _gap(tokens: Piece, around: Context) -> bool:
     first, *rest = pieces(tokens)
     if not rest:
-        return _plain(first, around) or _lead_in(first, around) or _place(first, around)
+        return _plain(first) or _lead_in(first, around) or _place(first, around)
     *middle, last = rest
-    return _behind(first, around) and all(_aside(piece, around) for piece in middle) and _lead_in(last, around)
+    return _behind(first, around) and all(_aside(piece, around) for piece in middle) and _lead_in(_bare(last), around)
+
+
+def _bare(piece: Piece) -> Piece:
+    """Without the bracket or dash that opened it."""
+    return piece[1:] if piece and piece[0].kind in ("cut", "open") else piece
 
 
 def tail_is_fine(tokens: Piece, around: Context) -> bool:
@@ -232,10 +258,19 @@ def tail_is_fine(tokens: Piece, around: Context) -> bool:
         return True
     if start and tokens[start - 1].text in (".", "\n", "—", "-") and _explains(rest):
         return True
+    if around.sole and (tokens[0].kind in ("open", "link") or tokens[-1].kind == "close"):
+        return _listing(tokens)
     first, *others = pieces(tokens)
     if around.arrows and first and first[0].kind == "link":
         return True
     return _behind(first, around) and all(_aside(piece, around) for piece in others)
+
+
+def _listing(tokens: Piece) -> bool:
+    """ "six (Profile, Block list, ...)": what was counted. Nothing in it may be another number or a doubt."""
+    return not any(
+        token.kind in ("number", "mark") or token.text in AGAINST or token.text in INEXACT for token in tokens
+    )
 
 
 def _denial(rest: Piece) -> bool:
@@ -253,61 +288,76 @@ def _explains(rest: Piece) -> bool:
     return not set(words) & (AGAINST | {"answer", "answers", "is", "correct"} - {"not", "no", "other", "others"})
 
 
-def _plain(piece: Piece, around: Context) -> bool:
-    """Only function words and the kind of thing; beside a number also what it counts."""
-    if any(token.kind in ("mark", "number") for token in piece):
+def _plain(piece: Piece) -> bool:
+    """Only function words and the kind of thing."""
+    if not all(token.kind == "link" or token.text in FILLERS for token in piece):
         return False
-    words = [token.text for token in piece if token.kind == "word"]
-    if all(word in FILLERS for word in words):
-        return sum(token.kind == "link" for token in piece) <= 1
-    return (
-        around.numeric
-        and len(words) <= 6
-        and all(token.kind == "word" for token in piece)
-        and all(word in UNITS or (around.known(word) and word not in PLACES) for word in words)
-    )
+    return sum(token.kind == "link" for token in piece) <= 1
+
+
+def _counted(piece: Piece, around: Context) -> bool:
+    """Behind a number: what it counts, in few words ("gray tabs shown")."""
+    if not around.numeric or len(piece) > MAX_COUNTED:
+        return False
+    return all(token.text in UNITS or (around.restates(token) and token.text not in PLACES - VERBS) for token in piece)
 
 
 def _aside(piece: Piece, around: Context) -> bool:
-    """A piece of its own without a gold phrase: function words, or a place. A noun alone would be one more item."""
-    if any(token.kind in ("mark", "number") for token in piece):
+    """A piece of its own without a gold phrase: function words, a place, or a remark in brackets.
+
+    A noun alone would be one more item of the list.
+    """
+    bare = _bare(piece)
+    if all(token.kind == "link" or token.text in FUNCTION for token in bare) or _place(bare, around):
+        return True
+    return bare != piece and _remark(bare, around)
+
+
+def _remark(piece: Piece, around: Context) -> bool:
+    """ "(the form with most fields)": known words that make a phrase, not a name."""
+    words = {token.text for token in piece}
+    if piece and all(token.text in PLACE_WORDS for token in piece):
+        return True  # "(default)"
+    if not piece or len(piece) > 2 * MAX_PLACE or piece[0].text not in FUNCTION | PLACES | PLACE_WORDS:
         return False
-    return all(token.kind == "link" or token.text in FUNCTION for token in piece) or _place(piece, around)
+    return bool(words & (PLACES | VERBS)) and all(around.restates(token) for token in piece)
 
 
 def _place(piece: Piece, around: Context) -> bool:
     """ "in the toolbox", "which opens the editor": known words only, opened by a word of place."""
     if not piece or piece[0].text not in PLACES or len(piece) > MAX_PLACE:
         return False
-    return all(token.kind == "word" and around.known(token.text) for token in piece)
+    if piece[0].text in ("with", "among") and not {token.text for token in piece} & DETERMINERS:
+        return False  # "Archive with Trash" and "among Archive, Trash" are lists
+    return all(around.restates(token) for token in piece)
 
 
 def _behind(piece: Piece, around: Context) -> bool:
     """Directly after a gold phrase: its kind, then perhaps a place or a predicate."""
-    if _plain(piece, around):
+    if _plain(piece) or _counted(piece, around):
         return True
     rest = list(piece)
-    while rest and rest[0].kind == "word" and rest[0].text in NOUNS and rest[0].text not in PLACES | VERBS:
+    while rest and rest[0].text in NOUNS - PLACES - VERBS:
         rest.pop(0)
     if not rest or _place(rest, around):
         return True
     opened = rest[0].text in VERBS and len(rest) <= 2 * MAX_PLACE
-    return opened and all(token.kind == "word" and around.known(token.text) for token in rest)
+    return opened and all(around.restates(token) for token in rest)
 
 
 def _lead_in(piece: Piece, around: Context) -> bool:
     """Directly before a gold phrase: nothing, a label ("Priority:"), or the question restated up to its verb."""
-    if _plain(piece, around):
+    if _plain(piece) or ([token.text for token in piece] == ["at", "least"] and "least" in around.asked):
         return True
     links = [token for token in piece if token.kind == "link"]
-    words = [token for token in piece if token.kind == "word"]
-    if len(links) > 1 or len(links) + len(words) != len(piece):
+    words = [token for token in piece if token.kind != "link"]
+    if len(links) > 1 or not all(around.restates(token) for token in words):
         return False
-    if not all(around.known(token.text) for token in words):
-        return False
-    if links and piece[-1].kind == "link" and len(words) <= 4:
+    if links and piece[-1].kind == "link" and len(words) <= MAX_LABEL:
         return True
     while words and words[-1].text in FILLERS - LINKS:
         words.pop()
-    opened = bool(words) and words[0].text in FUNCTION | PLACES
+    if not words:
+        return False
+    opened = words[0].text in FUNCTION | PLACES or (not around.offered and len(words) <= MAX_LABEL)
     return opened and (piece[-1].kind == "link" or words[-1].text in LINKS)

@@ -16,7 +16,7 @@ from rewards.lme_v2_published import SEPARATORS
 from rewards.lme_v2_tokens import clean
 from rewards.text import drop_reasoning
 
-_BOX = re.compile(r"(?:\\|\x08)f?boxed ?\{")
+_BOX = re.compile(r"(?:\\f?boxed|\x08oxed) ?\{")
 _BETWEEN_BOXES = re.compile(r"[\s,;.$*&/|]*(?:and|or|then)?[\s,;.$*&/|]*", re.IGNORECASE)
 _MARKER = re.compile(r"\banswers?\b(?: +(?:is|are))? *:|\banswers? +(?:is|are)\b", re.IGNORECASE)
 _SPACES = re.compile(r"\s+")

@@ -9,7 +9,7 @@ def _words(text: str) -> frozenset[str]:
 
 FUNCTION = _words(
     "the a an this that these those there here it its is are was were be been would should will shall do does did "
-    "you we i he she they your my our me as of for to and then also both so namely respectively yes sure indeed "
+    "you we i he she they your my our me as of for to on and then also both so namely respectively yes sure indeed "
     "ie answer answers final finally correct think believe probably likely "
     "first firstly second secondly third thirdly fourth fifth next lastly only just exactly simply total "
     "called named labeled labelled titled marked following "
@@ -24,7 +24,7 @@ NOUNS = _words(
     "dropdown dropdowns box boxes textbox checkbox checkboxes module modules entry entries row rows list lists "
     "view views window dialog header headers banner text message title titles control controls element elements "
     "table tables area panel bar toolbar sidebar toolbox step steps letter letters statement claim number amount "
-    "symbol state status prefix category type drop down check"
+    "symbol state status prefix category type drop down check usd forum"
 )
 """What is being named. Beside an answer they say its kind ("Bans link"); as an item of a list they are one more."""
 
@@ -43,7 +43,7 @@ LINKS = _words(
 """What a lead-in ends with: "the default sort field IS", "it changes TO"."""
 
 PLACES = _words(
-    "in on at from under within inside below beneath above after before between beside by near next during when "
+    "in on at among from under within inside below beneath above after before between beside by near next during when "
     "where which that who whose with located listed found shown displayed visible placed of for via upon once while "
     "because since"
 )
