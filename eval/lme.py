@@ -14,10 +14,11 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 from eval.baselines import SYSTEMS, Kit, System, build
 from eval.lme_export import export
+from eval.lme_judge import LmeJudge
 from eval.lme_rows import LmeRun, code_version, data_hash, open_run, summarise
 from eval.lme_run import Job, play
 from eval.lme_table import plot, render
@@ -38,9 +39,6 @@ from lme_v2_env.tokens import counter_for
 from lme_v2_env.trajectory import DOMAINS, Question
 from rewards.lme_v2 import GRADER_VERSION
 from supersede_env.errors import UserError as HouseError
-
-if TYPE_CHECKING:
-    from eval.lme_judge import LmeJudge
 
 EXAMPLE = """examples:
   # a smoke test on real ServiceNow runs, without a model or a network; not a LongMemEval-V2 score
@@ -214,8 +212,6 @@ def _reader(options: argparse.Namespace) -> Reader:
 
 def _judge(options: argparse.Namespace, dataset: Dataset) -> LmeJudge | None:
     if options.judge:
-        from eval.lme_judge import LmeJudge
-
         if not options.judge_base_url:
             raise UserError("--judge needs --judge-base-url")
         return LmeJudge(Endpoint(options.judge_base_url, options.judge, options.judge_api_key_var, timeout=300.0))

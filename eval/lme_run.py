@@ -11,9 +11,10 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from eval.baselines import System
+from eval.lme_judge import LmeJudge
 from eval.lme_rows import context_file, recalled
 from eval.progress import Progress
 from eval.rows import RunFolder, write_atomic
@@ -27,9 +28,6 @@ from lme_v2_env.memory.store import signature
 from lme_v2_env.reader import Reader, Reading
 from lme_v2_env.trajectory import Question, QuestionView
 from rewards import lme_v2
-
-if TYPE_CHECKING:
-    from eval.lme_judge import LmeJudge
 
 MEMORIES = "memories.json"
 """What building each haystack's memory cost, in the order built."""

@@ -340,7 +340,6 @@ def test_the_smoke_test_on_real_runs(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 
 def test_wrong_premises_go_to_a_judge_whose_failure_is_no_zero(world: Path, tmp_path: Path) -> None:
-    pytest.importorskip("rewards.lme_v2_judge")
     rows = [lme_world.question(number) for number in range(3)]
     for row in rows[1:]:
         row |= {
