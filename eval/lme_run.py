@@ -107,6 +107,7 @@ class _Memories:
         else:
             _fill(self.job, memory, ids, domain, self.folder)
             snapshot.save(memory, kept)
+        memory.prepare()
         return memory
 
 
@@ -129,8 +130,6 @@ def _fill(job: Job, memory: Memory, haystack: Sequence[str], domain: str, folder
             except (EndpointError, BadVectors) as error:
                 raise UserError(f"inserting {names[0]} to {names[-1]}: {error}; the same command resumes") from error
             progress.show(start + len(names))
-    if isinstance(memory, RetrievalMemory):
-        memory.prepare()
     _note_memory(folder, len(haystack), started, "inserted")
 
 

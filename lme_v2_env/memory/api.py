@@ -162,6 +162,8 @@ class RetrievalMemory:
     def prepare(self) -> None:
         """Do now what the first query would otherwise pay for."""
         self.library.prepare()
+        if self.library.embedder and self.config.mode != "bm25":
+            self.library.embedder.load()
 
     def query(self, question: str, image: bytes | None = None) -> list[ContextItem]:
         text = searched(question) if self.config.strip_instruction else question

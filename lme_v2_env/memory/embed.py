@@ -24,9 +24,13 @@ class BadVectors(RuntimeError):
 
 
 class Embedder(Protocol):
-    """`name` identifies the vectors in the store. Both methods return float32 rows of length one."""
+    """`name` identifies the vectors in the store. `documents` and `query` return float32 rows of length one."""
 
     name: str
+
+    def load(self) -> None:
+        """Get ready, so that no query pays for it."""
+        ...
 
     def documents(self, texts: Sequence[str]) -> np.ndarray: ...
 
@@ -53,6 +57,9 @@ class EndpointEmbedder:
     def __init__(self, endpoint: Endpoint, *, query_prefix: str = "", batch: int = 64) -> None:
         self.endpoint, self.query_prefix, self.batch = endpoint, query_prefix, batch
         self.name = f"endpoint:{endpoint.model}"
+
+    def load(self) -> None:
+        pass
 
     def documents(self, texts: Sequence[str]) -> np.ndarray:
         parts = []
@@ -98,6 +105,9 @@ class MiniLM:
         disable_progress_bar()  # its bar would break ours
         return SentenceTransformer(f"{spec.submodule_search_locations[0]}/model", device="cpu")
 
+    def load(self) -> None:
+        self.query("ready")
+
     def documents(self, texts: Sequence[str]) -> np.ndarray:
         with self._lock:
             rows = self._model.encode(
@@ -116,6 +126,9 @@ class Hashing:
         self.dimensions = dimensions
         self.name = f"hashing-{dimensions}"
         self._rows: dict[str, tuple[np.ndarray, np.ndarray]] = {}
+
+    def load(self) -> None:
+        pass
 
     def documents(self, texts: Sequence[str]) -> np.ndarray:
         rows = np.zeros((len(texts), self.dimensions), dtype=np.float32)
