@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import multiprocessing
 import os
 import signal
@@ -15,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from eval import lme_scale
 from lme_v2_env.chat import Endpoint, EndpointError
 from lme_v2_env.memory import index as index_module
 from lme_v2_env.memory import snapshot
@@ -284,3 +286,15 @@ def test_states_are_searched_without_ids_addresses_and_noise() -> None:
     state = runs(1)[0].states[1]
     assert state_lines(state)[:2] == ["Copper Kettle - Shop /1", "RootWebArea 'Copper Kettle - Shop'"]
     assert not any("[" in line for line in state_lines(state))
+
+
+def test_the_measurement_of_scale_measures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lme_world.write(tmp_path / "data", [lme_world.trajectory(number) for number in range(4)])
+    sizes = ["--trajectories", "6", "--states", "5"]
+    for phase in ("make", "insert", "open"):
+        assert lme_scale.main([str(tmp_path), "--data", str(tmp_path / "data"), *sizes, "--phase", phase]) == 0
+    made, inserted, opened = (json.loads(line) for line in capsys.readouterr().out.splitlines())
+    assert made["states"] == 30
+    assert inserted["windows"] >= 30
+    assert opened["rows"] == 6
+    assert opened["top6_as_exhaustive"] == 1.0
