@@ -10,7 +10,7 @@ endif
 PY := .venv/bin/python
 RUN ?= runs/quick
 MODEL ?= smollm2-135m
-PLAIN := --wording plain --budget 200 --max-tokens 48
+PLAIN := --wording plain --no-dates --budget 200 --max-tokens 48
 EVAL := $(PY) -m eval supersede --model $(MODEL) $(PLAIN)
 QUICK := $(EVAL) --data validation --preset quick --n 60
 REAL := $(EVAL) --data oracle --n 12 --fitting

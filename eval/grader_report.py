@@ -5,7 +5,7 @@
     python -m eval grader-report --disagreements      every row where grader and judge differ, in full
 
 The paper's rule is re-stated here for comparison only (normalised substring, else 60 % of the gold's tokens); nothing
-else uses it. Disagreements with the judge are read by people: `docs/grader_annotations.jsonl` keeps their finding by row.
+else uses it. Disagreements with the judge are read: `docs/grader_annotations.jsonl` keeps the finding, row by row.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ def shared() -> Path:
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
-    opened = lzma.open(path, "rt", encoding="utf-8") if path.suffix == ".xz" else path.open(encoding="utf-8")
-    with opened as file:
-        return [json.loads(line) for line in file if line.strip()]
+    data = path.read_bytes()
+    text = (lzma.decompress(data) if path.suffix == ".xz" else data).decode("utf-8")
+    return [json.loads(line) for line in text.split("\n") if line.strip()]
 
 
 def published_rule(answer: str, gold: str) -> bool:
@@ -93,7 +93,9 @@ def by_kind(rows: Sequence[Mapping[str, Any]]) -> list[KindLine]:
             c["fp"] += bool(ours.r_cur) and not right
             c["theirs"] += theirs == right
             c["theirs_fp"] += theirs and not right
-        lines.append(KindLine(kind, c["n"], c["verdict"], c["r_cur"], c["r_stale"], c["fp"], c["theirs"], c["theirs_fp"]))
+        lines.append(
+            KindLine(kind, c["n"], c["verdict"], c["r_cur"], c["r_stale"], c["fp"], c["theirs"], c["theirs_fp"])
+        )
     return lines
 
 
@@ -102,7 +104,10 @@ def print_cases(name: str, rows: Sequence[Mapping[str, Any]]) -> None:
     total = [sum(getattr(line, f) for line in lines) for f in KindLine.__dataclass_fields__ if f != "kind"]
     lines.append(KindLine("all", *total))
     print(f"\n{name}: {len(rows)} cases, grader {GRADER_VERSION}")
-    print(f"{'kind':<22} {'n':>4} {'verdict':>8} {'r_cur':>7} {'r_stale':>8} {'FP':>4}   published: {'r_cur':>7} {'FP':>4}")
+    print(
+        f"{'kind':<22} {'n':>4} {'verdict':>8} {'r_cur':>7} {'r_stale':>8} {'FP':>4}   published: "
+        f"{'r_cur':>7} {'FP':>4}"
+    )
     for x in lines:
         print(
             f"{x.kind:<22} {x.n:>4} {x.verdict / x.n:>8.1%} {x.r_cur / x.n:>7.1%} {x.r_stale / x.n:>8.1%} "
@@ -192,8 +197,10 @@ def print_judged(rows: Sequence[Mapping[str, Any]], stale: Mapping[str, Sequence
     counts = Counter(note.get("finding", "not read yet") for _, _, note in found)
     print("disagreements: " + (", ".join(f"{name} {n}" for name, n in counts.items()) or "none"))
     for row, graded, note in found:
-        print(f"  {row_hash(row)} {row['question_id']}: judge {row['label']}, ours {graded.verdict}; "
-              f"{note.get('finding', 'NOT READ')}: {note.get('note', '')}")
+        print(
+            f"  {row_hash(row)} {row['question_id']}: judge {row['label']}, ours {graded.verdict}; "
+            f"{note.get('finding', 'NOT READ')}: {note.get('note', '')}"
+        )
         if full:
             print(f"    question: {row['question']}\n    gold: {row['gold']}\n    why: {graded.explanation}")
             print("    answer: " + row["hypothesis"].replace("\n", "\n            "))
@@ -212,7 +219,9 @@ class Exception_:
     graded: str
 
 
-def check_golds(rows: Sequence[Mapping[str, Any]], annotated: Sequence[Mapping[str, Any]]) -> dict[str, tuple[int, list[Exception_]]]:
+def check_golds(
+    rows: Sequence[Mapping[str, Any]], annotated: Sequence[Mapping[str, Any]]
+) -> dict[str, tuple[int, list[Exception_]]]:
     """check -> (how many were made, those that failed)."""
     found: dict[str, tuple[int, list[Exception_]]] = {}
 

@@ -17,12 +17,15 @@ from typing import Literal
 from rewards.abstention import says_unknown
 from rewards.alternatives import rivals
 from rewards.clauses import Sentence, scan, segment
-from rewards.commitment import STATED, Resolver, Standing
-from rewards.lexicon import STOP, Cue
+from rewards.commitment import Resolver
+from rewards.cues import Cue
+from rewards.lexicon import STOP
 from rewards.mentions import GOLD, OTHER, STALE, Mention, Reading, find, find_all, read_answer
 from rewards.polarity import polarity
+from rewards.standings import STATED, Standing
 from rewards.text import BOX_OPEN, Text, tokenise
 from rewards.values import Question, Value, asks_yes_no, canon, read_question, read_value
+from rewards.words import words
 
 GRADER_VERSION = "1.0"
 """Changes whenever any verdict may change; result rows record it."""
@@ -75,10 +78,11 @@ def grade(
         return _grade("correct" if known else "wrong", why)
     if not any(w[0].isalnum() for w in text.lower):
         return _grade("refused", "empty answer")
-    value = read_value(gold_text, question)
+    others = tuple(str(s) for s in stale if str(s).strip())
+    value = read_value(gold_text, question, others)
     if value.is_bool and (asks_yes_no(asked) or not question or value.forms[0].kind == "bool"):
         return _grade_polar(text, value, stale, asked)
-    olds = tuple(read_value(str(s), question) for s in stale if str(s).strip())
+    olds = tuple(read_value(s, question, (gold_text,)) for s in others)
     reading = read_answer(text, numeric=True)
     mentions = find_all(reading, value, olds, asked)
     cues = scan(text, mentions)
@@ -108,7 +112,7 @@ def _grade_polar(text: Text, value: Value, stale: Sequence[str], asked: Question
     return _grade("stale" if other_way_is_stale else "wrong", lean.why)
 
 
-# -- from standings to a verdict -----------------------------------------------------------------------------------------
+# -- from standings to a verdict ---------------------------------------------------------------------------------------
 
 
 def _refusals(sentences: list[Sentence]) -> list[tuple[int, int, Cue]]:
@@ -120,7 +124,9 @@ def _quote_refusal(text: Text, sentences: list[Sentence]) -> str:
     return repr(text.quote(first[0], min(first[1] + 4, len(text.lower))))
 
 
-def _decide(reading: Reading, value: Value, standings: list[Standing], sentences: list[Sentence], asked: Question) -> Grade:
+def _decide(
+    reading: Reading, value: Value, standings: list[Standing], sentences: list[Sentence], asked: Question
+) -> Grade:
     text = reading.text
     known = [s for s in standings if s.mention.who != OTHER]
     live = [s for s in standings if not s.dead]
@@ -132,9 +138,13 @@ def _decide(reading: Reading, value: Value, standings: list[Standing], sentences
     named_stale = any(s.mention.who == STALE for s in known)
     if BOX_OPEN in text.lower and not any(s.rank >= 80 for s in live):
         boxed = text.lower.index(BOX_OPEN)
-        if boxed + 1 < len(text.lower) and not any(c[0] > boxed for c in refusals) and text.lower[boxed + 1][0].isalnum():
+        if (
+            boxed + 1 < len(text.lower)
+            and not any(c[0] > boxed for c in refusals)
+            and text.lower[boxed + 1][0].isalnum()
+        ):
             return _grade("wrong", f"boxed another value: {text.raw[text.start[boxed] : text.start[boxed] + 60]!r}")
-    other = _concludes_otherwise(text, sentences, standings)
+    other = _concludes_otherwise(text, sentences, standings) if standings else ""
     if other:
         return _grade("wrong", f"concludes with another value: {other!r}")
     if live and refusals and _refusal_prevails(text, live, refusals, sentences):
@@ -156,7 +166,12 @@ def _concludes_otherwise(text: Text, sentences: list[Sentence], standings: list[
     low = text.lower
     for sentence in reversed(sentences):
         cue = next(
-            (c for cl in reversed(sentence.clauses) for c in reversed(cl.cues) if c[2] is Cue.FINAL and "answer" in low[c[0] : c[1]]),
+            (
+                c
+                for cl in reversed(sentence.clauses)
+                for c in reversed(cl.cues)
+                if c[2] is Cue.FINAL and "answer" in low[c[0] : c[1]]
+            ),
             None,
         )
         if cue is None:
@@ -166,9 +181,8 @@ def _concludes_otherwise(text: Text, sentences: list[Sentence], standings: list[
         if any(c[2] in (Cue.REFUSAL, Cue.HEDGE) for cl in sentence.clauses for c in cl.cues):
             return ""
         words = [w for w in low[cue[1] : sentence.last] if w[0].isalnum()]
-        named = any(text.capital(i) for i in range(cue[1], sentence.last) if low[i][0].isalpha() and low[i] not in STOP)
-        digits = any(w[0].isdigit() for w in words)
-        if 1 <= len(words) <= 10 and (named or digits) and not set(words) & {"above", "same", "this", "that", "it"}:
+        content = [w for w in words if w not in STOP]
+        if content and len(words) <= 10 and not set(words) & {"above", "same", "this", "that", "it"}:
             return text.quote(cue[0], sentence.last)
         return ""
     return ""
@@ -194,7 +208,11 @@ def _verdict(
     lead = leaders[-1]
     if GOLD in whos and OTHER in whos:
         others = {s.key for s in leaders if s.mention.who == OTHER}
-        return _grade("hedged", f"names the gold and another value: {_said(text, lead)} ({len(others)})", names_stale=STALE in whos)
+        return _grade(
+            "hedged",
+            f"names the gold and another value: {_said(text, lead)} ({len(others)})",
+            names_stale=STALE in whos,
+        )
     if GOLD in whos and STALE in whos:
         picked = _about_asked(text, leaders, sentences, asked)
         if picked is None:
@@ -232,19 +250,17 @@ def _about_asked(text: Text, leaders: list[Standing], sentences: list[Sentence],
                 if i not in owned and low[i][0].isalpha() and low[i] not in STOP and low[i] not in _SOURCES
             }
         )
-    shares = [len(words & asked.canon) for words in around]
+    shares = [len(nouns & asked.canon) for nouns in around]
     best = max(shares)
     picked = [s for s, share in zip(leaders, shares, strict=True) if share == best]
     if not best or len({s.key for s in picked}) > 1:
         return None
-    own = set().union(*(words for words, share in zip(around, shares, strict=True) if share == best))
-    for words, share in zip(around, shares, strict=True):
-        if share < best and not words - own - asked.canon:
-            return None
-    return picked[-1]
+    own = set().union(*(nouns for nouns, share in zip(around, shares, strict=True) if share == best))
+    lesser = [nouns for nouns, share in zip(around, shares, strict=True) if share < best]
+    return picked[-1] if all(nouns - own - asked.canon for nouns in lesser) else None
 
 
-_SOURCES = frozenset("per another other note notes session message entry according says say said earlier".split())
+_SOURCES = words("per another other note notes session message entry according says say said earlier")
 
 
 def _competes(
@@ -287,11 +303,14 @@ def _in_sum(low: list[str], s: Standing) -> bool:
     return before in _OPERATORS or after in _OPERATORS or after == "="
 
 
-_OPERATORS = frozenset(("+", "×", "÷", "*", "x"))
+_OPERATORS = words("+ × ÷ * x")
 
 
 def _corrective(low: list[str], s: Standing) -> bool:
-    return any(w in ("mean", "sorry", "correction", "actually", "no") for w in low[max(0, s.mention.first - 4) : s.mention.first])
+    return any(
+        w in ("mean", "sorry", "correction", "actually", "no")
+        for w in low[max(0, s.mention.first - 4) : s.mention.first]
+    )
 
 
 def _chained(low: list[str], a: Standing, b: Standing) -> bool:
@@ -304,7 +323,9 @@ def _chained(low: list[str], a: Standing, b: Standing) -> bool:
 _CHAIN = frozenset((",", "or", "and", "/", "\n", "maybe", "perhaps", "possibly", "either", "|", ";", "the", "a"))
 
 
-def _refusal_prevails(text: Text, live: list[Standing], refusals: list[tuple[int, int, Cue]], sentences: list[Sentence]) -> bool:
+def _refusal_prevails(
+    text: Text, live: list[Standing], refusals: list[tuple[int, int, Cue]], sentences: list[Sentence]
+) -> bool:
     """Whether "I don't know" outweighs the values named around it."""
     top = max(s.rank for s in live)
     leaders = [s for s in live if s.rank > top - 3.0]
@@ -322,9 +343,7 @@ def _refusal_prevails(text: Text, live: list[Standing], refusals: list[tuple[int
     if top < STATED and all(s.mention.first < last_refusal for s in leaders):
         return True
     after_final = [s for s in leaders if s.mention.first > final_refusal]
-    if final_refusal >= 0 and not after_final and not any(s.final for s in leaders):
-        return True
-    return False
+    return final_refusal >= 0 and not after_final and not any(s.final for s in leaders)
 
 
 def _answers(text: Text, s: Standing) -> bool:
@@ -347,37 +366,59 @@ def _without_commitment(
     asked: Question,
 ) -> Grade:
     """No mention stands: refused, hedged by echo or condition, or wrong."""
-    if _refusals(sentences) and not _names_other_after(text, sentences, standings):
+    torn = [s for s in known if s.dead.startswith(("echo", "inside"))]
+    if len({s.key for s in torn}) > 1 and _refusals(sentences) and all(s.sentence == torn[0].sentence for s in torn):
+        return _grade("hedged", f"does not know which: {_said(text, torn[-1])}", names_stale=named_stale)
+    if _refusals(sentences) and not _names_other_after(text, sentences, standings, asked):
         return _grade("refused", f"says that it does not know: {_quote_refusal(text, sentences)}")
     echoes = [s for s in known if s.dead.startswith(("echo", "inside", "conditional"))]
     if echoes and all(s.sentence in {e.sentence for e in echoes} for s in known):
         return _grade("hedged", f"{_said(text, echoes[-1])}: {echoes[-1].dead}", names_stale=named_stale)
     if known:
         return _grade("wrong", f"{_said(text, known[-1])}: {known[-1].dead}")
+    if not standings and _torn(text, sentences):
+        return _grade("refused", "says that it cannot tell")
     hedges = [c for s in sentences for cl in s.clauses for c in cl.cues if c[2] is Cue.HEDGE]
-    if hedges and not standings and text.lower[hedges[0][0]] in ("whichever", "whatever", "either", "depends", "depending", "both", "any"):
+    if (
+        hedges
+        and not standings
+        and text.lower[hedges[0][0]] in ("whichever", "whatever", "either", "depends", "depending", "both", "any")
+    ):
         return _grade("hedged", f"names no value: {text.quote(hedges[0][0], hedges[0][1])!r}")
     if not standings and _names_nothing(text, asked):
         return _grade("hedged", "names no value")
     return _grade("wrong", "does not name the value")
 
 
-def _names_other_after(text: Text, sentences: list[Sentence], standings: list[Standing]) -> bool:
-    """"I'm not sure about X. It's Dr. Hale, though.": a name of no known value, given as an answer in a later sentence."""
+def _torn(text: Text, sentences: list[Sentence]) -> bool:
+    """ "I can't tell which", without a value."""
+    cues = [c for s in sentences for cl in s.clauses for c in cl.cues if c[2] is Cue.HEDGE]
+    return any(text.lower[c[0]] in ("can't", "cannot", "not", "don't") for c in cues)
+
+
+def _names_other_after(text: Text, sentences: list[Sentence], standings: list[Standing], asked: Question) -> bool:
+    """ "I'm not sure about X. It's Dr. Hale, though.": a name of no known value, given in a later sentence."""
     if standings or len(sentences) != 2 or any(c[2] is Cue.REFUSAL for cl in sentences[1].clauses for c in cl.cues):
         return False
     first, last = sentences[1].first, sentences[1].last
-    opens = text.lower[first] in ("it's", "it", "that's") and not sentences[1].is_question
-    return opens and any(text.capital(i) and text.lower[i] not in STOP for i in range(first + 1, last))
+    words = text.lower[first:last]
+    opens = words[0] in ("it's", "it", "that's") or (words[0] in ("the", "your") and ("is" in words or "was" in words))
+    content = sum(w[0].isalnum() and w not in STOP and canon(w) not in asked.canon for w in words[1:])
+    return opens and not sentences[1].is_question and 1 <= content <= 3
 
 
 def _names_nothing(text: Text, asked: Question) -> bool:
-    """"The answer is whatever is current": words about an answer, none that could be one."""
+    """ "The answer is whatever is current": words about an answer, none that could be one."""
     low = text.lower
-    return any(w in _ANY for w in low) and all(w in _ANY or w in STOP or w in _ABOUT or canon(w) in asked.canon or not w[0].isalnum() for w in low)
+    if len(low) <= 14 and any(w in _WHEREVER for w in low):
+        return True
+    return any(w in _ANY for w in low) and all(
+        w in _ANY or w in STOP or w in _ABOUT or canon(w) in asked.canon or not w[0].isalnum() for w in low
+    )
 
 
-_ANY = frozenset("current latest newest recent correct right last whichever whatever either applicable valid true".split())
-_ABOUT = frozenset("answer value most gave given said told chose is one choice option note notes mentioned".split())
+_WHEREVER = words("whichever whatever wherever whoever whenever")
+_ANY = words("current latest newest recent correct right last whichever whatever either applicable valid true")
+_ABOUT = words("answer value most gave given said told chose is one choice option note notes mentioned")
 
 __all__ = ["GRADER_VERSION", "Grade", "Mention", "Verdict", "grade", "mentions_value"]

@@ -5,23 +5,83 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from rewards.clauses import Clause, Sentence
-from rewards.lexicon import STOP, Cue
+from rewards.cues import Cue
+from rewards.lexicon import STOP
 from rewards.text import BOX_OPEN, Text
 from rewards.values import NO, YES, Question, canon
+from rewards.words import words
 
-_NO_FOLLOWERS = frozenset((",", ".", "!", ";", "—", ":", "\n", "-", ")", "(", "?", "you", "it", "they", "she", "he", "i", "not", "longer", "that", "there", "we", "the", "your"))
-_NO_LEADERS = frozenset(("a", "hard", "definite", "firm", "clear", "so", "is", ",", ":", ".", "—", "\n", "answer", "(", "then", "therefore", "!", ";", "and", "or", "but", "say", "hence", "thus", BOX_OPEN))
-_ENDED = frozenset(
-    "cancelled canceled ended stopped quit sold expired closed gave lost dropped ditched lapsed left finished terminated"
-    " discontinued broke retired dissolved abandoned".split()
+_NO_FOLLOWERS = frozenset(
+    (
+        ",",
+        ".",
+        "!",
+        ";",
+        "—",
+        ":",
+        "\n",
+        "-",
+        ")",
+        "(",
+        "?",
+        "you",
+        "it",
+        "they",
+        "she",
+        "he",
+        "i",
+        "not",
+        "longer",
+        "that",
+        "there",
+        "we",
+        "the",
+        "your",
+    )
 )
-_SUBJECTS = frozenset("you it they she he i we".split())
+_NO_LEADERS = frozenset(
+    (
+        "a",
+        "hard",
+        "definite",
+        "firm",
+        "clear",
+        "so",
+        "is",
+        ",",
+        ":",
+        ".",
+        "—",
+        "\n",
+        "answer",
+        "(",
+        "then",
+        "therefore",
+        "!",
+        ";",
+        "and",
+        "or",
+        "but",
+        "say",
+        "hence",
+        "thus",
+        BOX_OPEN,
+    )
+)
+_ENDED = words(
+    "cancelled canceled ended stopped quit sold expired closed gave lost dropped ditched lapsed left finished"
+    " terminated discontinued broke retired dissolved abandoned gone rid"
+)
+_OBJECTS = words("it them that one")
+_HOLDING = words("have has own owns keep keeps got")
+_SUBJECTS = words("you it they she he i we")
 _OPPOSITES = {
     "closed": "open", "open": "closed", "single": "married", "divorced": "married", "dead": "alive", "off": "on",
-    "empty": "full", "unemployed": "employed", "vacant": "occupied", "finished": "ongoing", "broken": "working",
+    "empty": "full",
+    "broken": "fixed", "unemployed": "employed", "vacant": "occupied", "finished": "ongoing", "unrepaired": "working",
 }  # fmt: skip
-_STANDS_FOR = frozenset("one it so them that indeed still allowed able welcome".split())
-_AUX = frozenset("do does did is are was were am have has had can could will would".split())
+_STANDS_FOR = words("one it so them that indeed still allowed able welcome")
+_AUX = words("do does did is are was were am have has had can could will would")
 
 
 class Polarity(NamedTuple):
@@ -49,7 +109,13 @@ def _particle(text: Text, i: int, asked: Question) -> bool | None:
     if after == "longer" or after in ("doubt", "question"):
         return None
     if before in _NO_LEADERS or before in _AUX:
-        return False if after in _NO_FOLLOWERS or after in ("and", "or", "but") or after not in STOP and i == 0 and after == "," else None
+        return (
+            False
+            if after in _NO_FOLLOWERS
+            or after in ("and", "or", "but")
+            or (after not in STOP and i == 0 and after == ",")
+            else None
+        )
     return None
 
 
@@ -88,7 +154,13 @@ def _settle(text: Text, found: list[tuple[int, bool]], finals: list[int], senten
         after = [(i, said) for i, said in found if i > place]
         if after and all(said == after[0][1] for _, said in after):
             return Polarity(after[0][1], False, f"concludes {low[after[0][0]]!r}")
-    corrections = [cue[0] for s in sentences for c in s.clauses for cue in c.cues if cue[2] is Cue.CORRECTION and low[cue[0]] != "or"]
+    corrections = [
+        cue[0]
+        for s in sentences
+        for c in s.clauses
+        for cue in c.cues
+        if cue[2] is Cue.CORRECTION and low[cue[0]] != "or"
+    ]
     for place in reversed(corrections):
         after = [(i, said) for i, said in found if i > place]
         if after and any(i < place for i, _ in found) and all(said == after[0][1] for _, said in after):
@@ -122,29 +194,49 @@ def _clause_says(text: Text, clause: Clause, asked: Question) -> tuple[float, bo
     negated = any(c[2] is Cue.NEG for c in clause.cues) or any(
         c[2] is Cue.PAST and low[c[0]] in ("no", "anymore", "not", "used", "formerly", "any") for c in clause.cues
     )
+    was = any(low[i] in ("was", "were", "had", "did") for i in range(clause.first, clause.last))
+    if was and any(c[2] in (Cue.UNTIL, Cue.PAST) for c in clause.cues):
+        negated = True  # "it was open until June"
     ended = any(
-        low[i] in _ENDED and not any(low[i].startswith(w[:5]) for w in asked.canon) for i in range(clause.first, clause.last)
+        low[i] in _ENDED and not any(low[i].startswith(w[:5]) for w in asked.canon)
+        for i in range(clause.first, clause.last)
     )
     if any(c[2] is Cue.REFUSAL for c in clause.cues):
         return None
-    if any(low[i] in ("it", "them", "that") for i in range(clause.first + 1, clause.last)) and shared:
+    opener_words = {w.split("'")[0] for w in low[clause.first : clause.first + 2]}
+    if any(low[i] in _OBJECTS for i in range(clause.first + 1, clause.last)) and shared:
         shared = shared | {"it"}
-    if shared and low[clause.first] in _SUBJECTS or (clause.last - clause.first > 1 and low[clause.first + 1] in _SUBJECTS):
+    if shared and opener_words & _SUBJECTS:
         shared = shared | {"subject"}
     end = [low[i] for i in range(max(clause.first, clause.last - 2), clause.last)]
     if len(end) == 2 and end[0] in _SUBJECTS and end[1].removesuffix("n't") in _AUX:
         return 0.5, not end[1].endswith("n't")
+    stands_in = bool(opener_words & _SUBJECTS) and any(low[i] in _OBJECTS for i in range(clause.first + 1, clause.last))
+    if ended and (stands_in or (low[clause.first].split("'")[0] in ("it", "they") and clause.last - clause.first <= 3)):
+        return 0.6, negated
+    if (
+        stands_in
+        and clause.last - clause.first <= 6
+        and any(low[i] in _HOLDING for i in range(clause.first, clause.last))
+    ):
+        return 0.6, not negated
     if any(_OPPOSITES.get(w) in asked.words for w in words) and len(words) <= 6:
         return 0.6, negated
     size = max(1, len(asked.canon))
     if shared and len(shared) >= min(2, size):
-        return len(shared) / size, not (negated != ended) if ended or negated else True
+        return len(shared) / size, negated == ended
     start = clause.first + (low[clause.first] in ("but", "and", "so", "though", "although", "because"))
     tag = [low[i] for i in range(start, min(clause.last, start + 3))]
-    if len(tag) >= 2 and tag[0] in ("you", "it", "they", "she", "he", "i", "we") and tag[1].removesuffix("n't") in _AUX | {"ca", "wo"}:
+    if (
+        len(tag) >= 2
+        and tag[0] in ("you", "it", "they", "she", "he", "i", "we")
+        and tag[1].removesuffix("n't") in _AUX | {"ca", "wo"}
+    ):
         short = clause.last - start <= 3
         if short or (len(tag) == 3 and tag[2] in _STANDS_FOR and clause.last - start <= 5):
             return 0.5, not (negated or tag[1].endswith("n't"))
+    if tag and tag[0] == "not" and clause.last - start <= 4:  # "not at the moment"
+        return 1.0, False
     if negated and clause.last - clause.first <= 3 and any(w in ("anymore", "longer", "not") for w in tag):
         return 2.0, False
     if ended and shared:

@@ -48,8 +48,8 @@ _TWINS = str.maketrans("АВЕКМНОРСТХаеосрхуіјѕΑΒΕΖΗΙΚ
 _SPACES = re.compile(r"[^\S\n]+")
 _LINES = re.compile(r" ?\n[ \n]*")
 _ARROWS = re.compile(r"[-=]{1,2}>")
-_LATEX_WRAP = re.compile(r"\\(?:text|textbf|textit|mathbf|mathrm|mathit|emph|underline) ?\{([^{}]{0,400})\}")
-_LATEX_FRAC = re.compile(r"\\d?frac ?\{(\d{1,6})\}\{(\d{1,6})\}")
+_LATEX_WRAP = re.compile(r"(?i)\\(?:text|textbf|textit|mathbf|mathrm|mathit|emph|underline) ?\{([^{}]{0,400})\}")
+_LATEX_FRAC = re.compile(r"(?i)\\d?frac ?\{(\d{1,6})\}\{(\d{1,6})\}")
 _LATEX_ESCAPE = re.compile(r"\\([$%&#_])")
 _LATEX_SPACE = re.compile(r"\\[()\[\],;! ]")
 _DOLLAR_BOX = re.compile(rf"\$+(?={BOX_OPEN})|(?<={BOX_CLOSE})\$+")
@@ -66,14 +66,14 @@ TOKEN = re.compile(
     r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}(?!\d)|\d{1,2}[/.]\d{1,2}[/.]\d{4}(?!\d)"  # numeric dates
     r"|\d+(?::\d+)+"  # clock times, m:ss, ratios
     r"|\d{1,3}(?:,\d{3})+(?!\d)(?:\.\d+)?|\d+(?:\.\d+)?|(?<![\w.])\.\d+"  # numbers
-    r"|[ap]\.m\.?|[^\W\d_]+(?:'[^\W\d_]+)*"  # words
+    r"|[apAP]\.[mM]\.?|[^\W\d_]+(?:'[^\W\d_]+)*"  # words
     r"|\n|[^\w\s]"  # a line break, one mark
 )
 _IGNORED = frozenset("*_\"'{}[]#\\`")
 
 
 class Text(NamedTuple):
-    """A normalised text and its tokens. ``lower[i]`` is token i in lower case, ``start[i]:end[i]`` its place in ``raw``."""
+    """A normalised text and its tokens: ``lower[i]`` is token i in lower case, ``raw[start[i]:end[i]]`` as written."""
 
     raw: str
     lower: list[str]
@@ -130,11 +130,11 @@ def _box(text: str) -> str:
             pieces += [text[at:start], BOX_OPEN, text[inner:inner_end], BOX_CLOSE]
             at = stop
         text = "".join(pieces) + text[at:]
-    if "\\boxed" not in text:
+    if "\\boxed" not in text.lower():
         return text
     pieces, depth = [], []
-    for part in re.split(r"(\\boxed ?\{|\\?[{}])", text):
-        if part.startswith("\\boxed"):
+    for part in re.split(r"(?i)(\\boxed ?\{|\\?[{}])", text):
+        if part[:6].lower() == "\\boxed":
             depth.append(True)
             pieces.append(BOX_OPEN)
         elif part == "{":
@@ -180,7 +180,7 @@ def normalise(text: str) -> str:
         text = _drop_struck(text)
     if "\\" in text:
         text = _LATEX_FRAC.sub(r"\1/\2", _LATEX_WRAP.sub(r"\1", text))
-    if "\\boxed" in text or "<" in text:
+    if "\\" in text or "<" in text:
         text = _box(text)
     if "\\" in text:
         text = _LATEX_SPACE.sub(" ", _LATEX_ESCAPE.sub(r"\1", text))

@@ -22,13 +22,17 @@ def suite(path: Path) -> list[dict]:
     return read_lines(path)
 
 
-@pytest.mark.parametrize(("path", "verdicts", "rewards"), [(CASES, 0.99, 0.99), (VARIATIONS, 0.99, 0.995)], ids=["given", "own"])
+@pytest.mark.parametrize(
+    ("path", "verdicts", "rewards"), [(CASES, 0.99, 0.99), (VARIATIONS, 0.99, 0.995)], ids=["given", "own"]
+)
 def test_labelled_cases(path: Path, verdicts: float, rewards: float) -> None:
     lines = by_kind(suite(path))
     n = sum(line.n for line in lines)
     assert sum(line.verdict for line in lines) >= verdicts * n
     assert sum(line.r_cur for line in lines) >= rewards * n
-    assert {line.kind: line.false_positive for line in lines if line.kind in NEVER_REWARDED} == dict.fromkeys(NEVER_REWARDED, 0)
+    assert {line.kind: line.false_positive for line in lines if line.kind in NEVER_REWARDED} == dict.fromkeys(
+        NEVER_REWARDED, 0
+    )
 
 
 def test_rewards_follow_the_verdict() -> None:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import time
 import unicodedata
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eval.grader_report import grade_case, read_lines
-from rewards.currency import grade
+from rewards.currency import Verdict, grade
+from rewards.words import listed
 
 ROWS = read_lines(Path(__file__).parent / "data" / "grader_variations.jsonl")
 rows = st.sampled_from(ROWS)
@@ -82,14 +84,21 @@ def test_joined_candidates_are_never_correct(fact: tuple, joiner: str, data: st.
 @given(st.text(max_size=300), st.sampled_from(FACTS), st.booleans())
 def test_grade_is_total(answer: str, fact: tuple, abstain: bool) -> None:
     question, gold, others = fact
-    assert grade(answer, gold, others, question=question, abstain=abstain).verdict
+    assert grade(answer, gold, others, question=question, abstain=abstain).verdict in get_args(Verdict)
     if answer.strip():
-        assert grade("an answer", answer, others, question=answer).verdict
+        assert grade("an answer", answer, others, question=answer).verdict in get_args(Verdict)
 
 
 FRAGMENTS = st.sampled_from(
-    "no not Leiden Bruges until before after from to or and so if then 6 six half past \\boxed{ } <think> </think> ~~ ** : , . \n ? $ 1 ,000 : 30 am"
-    " may March 14 th every week twice a year - — ( ) ' \" → the your sister was now".split(" ")
+    [
+        "\n",
+        '"',
+        *listed(
+            "no not Leiden Bruges until before after from to or and so if then 6 six half past \\boxed{ }"
+            " <think> </think>"
+            " ~~ ** : , . ? $ 1 ,000 30 am may March 14 th every week twice a year - — ( ) ' → the your sister was now"
+        ),
+    ]
 )
 
 
@@ -97,11 +106,26 @@ FRAGMENTS = st.sampled_from(
 @given(st.lists(FRAGMENTS, max_size=40).map(" ".join), st.sampled_from(FACTS))
 def test_grade_is_total_on_pieces_of_its_own_grammar(answer: str, fact: tuple) -> None:
     question, gold, others = fact
-    assert grade(answer, gold, others, question=question).verdict
-    assert grade("Leiden", answer or "x", others, question=question).verdict
+    assert grade(answer, gold, others, question=question).verdict in get_args(Verdict)
+    assert grade("Leiden", answer.strip() or "x", others, question=question).verdict in get_args(Verdict)
 
 
-UNITS = ["You live in Leiden, not Bruges. ", "Leiden or ", "5 ", "no, ", "((", "if Leiden then ", "~~a", "<s>x", "\\boxed{", "a\n", "1,", "your sister "]
+UNITS = [
+    "You live in Leiden, not Bruges. ",
+    "Leiden or ",
+    "5 ",
+    "no, ",
+    "((",
+    "if Leiden then ",
+    "~~a",
+    "<s>x",
+    "\\boxed{",
+    "a\n",
+    "1,",
+    "your sister ",
+    "no, Leiden, ",
+    "Bruges until Leiden then ",
+]
 
 
 @pytest.mark.parametrize("unit", UNITS)
