@@ -16,6 +16,7 @@ from rewards.lme_v2_words import AGAINST, FUNCTION, LINKS, NOUNS
 _OPTION = re.compile(r"(?:^|\n)[ \t]*\(?([A-Z])[.):][ \t]+([^\n]+)")
 _SHOWN = frozenset(("letter", "letters", "option", "options", "choice", "choices", "answer", "answers"))
 _TRUE, _FALSE = ("true", "yes", "t", "correct", "right"), ("false", "no", "f", "incorrect", "wrong", "untrue")
+_CONTENT = ("word", "number", "mark")
 _NOT = frozenset(("not", "isnt", "arent", "doesnt", "dont", "cant", "cannot", "never"))
 _TRUTH_WORDS = FUNCTION | NOUNS | LINKS | frozenset(("that", "both", "above", "given"))
 
@@ -97,12 +98,14 @@ def match_choice(answer: str, gold: str, question: str) -> tuple[bool, str]:
     tokens = tokenise(clean(answer))
     chosen, rest = _by_text(tokens, options), []
     if chosen is None:
+        chosen = _spelled_out(tokens, options)
+    if chosen is None:
         letters = _letters(tokens, options)
         if len({letter for _, letter in letters}) != 1:
             return False, "chooses several" if letters else "chooses nothing"
         place, chosen = letters[0]
         lead = [token for token in tokens[:place] if token.kind in ("word", "number", "mark")]
-        if any(token.text not in FUNCTION | _SHOWN for token in lead):
+        if any(token.text not in FUNCTION | NOUNS for token in lead):
             return False, f"unasked text before the letter: {lead[0].raw}"
         rest = tokens[letters[-1][0] + 1 :]
     if rest and not _fits(rest, chosen, options, question):
@@ -114,6 +117,28 @@ def _by_text(tokens: Sequence[Token], options: Options) -> str | None:
     """The letter of the option that is written out, perhaps behind the letter itself."""
     form = squash(tokens)
     return next((letter for letter, text in options.items() if form == squash(text)), None)
+
+
+def _spelled_out(tokens: Sequence[Token], options: Options) -> str | None:
+    """The one option whose text stands in the answer, with its letter or without, among words that add nothing."""
+    chosen: set[str] = set()
+    left: list[Token] = []
+    at = 0
+    while at < len(tokens):
+        letter, end = _option_text(tokens, at, options)
+        if letter:
+            chosen.add(letter)
+            at = end
+        else:
+            left.append(tokens[at])
+            at += 1
+    letters = _letters(left, options)
+    places = {place for place, _ in letters}
+    words = [token for place, token in enumerate(left) if place not in places and token.kind in _CONTENT]
+    if not chosen or any(token.text not in FUNCTION | NOUNS for token in words):
+        return None
+    chosen |= {letter for _, letter in letters}
+    return chosen.pop() if len(chosen) == 1 else None
 
 
 def _letters(tokens: Sequence[Token], options: Options) -> list[tuple[int, str]]:

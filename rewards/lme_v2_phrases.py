@@ -228,6 +228,8 @@ def _lead(tokens: Piece, around: Context) -> bool:
     *before, last = pieces(tokens)
     if [token.text for token in tokens if token.text != "/"] in (["f"], ["r"]) and tokens[-1].text == "/":
         return True  # the path of a forum: "/f/news"
+    if tokens and tokens[0].text == "not" and tokens[-1].text == "but" and len(tokens) <= MAX_PLACE:
+        return True  # "not Shipments, but"
     return all(_aside(piece, around) for piece in before) and _lead_in(_bare(last), around)
 
 
