@@ -21,7 +21,7 @@ from eval.lme_export import export
 from eval.lme_judge import LmeJudge
 from eval.lme_rows import LmeRun, code_version, data_hash, open_run, summarise
 from eval.lme_run import Job, play
-from eval.lme_table import plot, render
+from eval.lme_table import causes, plot, render
 from eval.locks import only_writer
 from eval.rows import ROWS_FILE
 from eval.stats import INVALID_EXIT
@@ -158,7 +158,7 @@ def _run(options: argparse.Namespace) -> int:
         found.append((info, rows, folder))
         invalid |= summarise(rows).invalid
         print(f"{system.name}: {folder / ROWS_FILE} ({time.monotonic() - started:.0f} s)", file=sys.stderr)
-    print("\n".join(render(found)))
+    print("\n".join([*render(found), *causes(found)]))
     if options.plot:
         plot(found, options.plot)
         print(f"plot: {options.plot}")

@@ -186,4 +186,5 @@ def _json(file: Path, value: Any) -> None:
 
 
 def _jsonl(file: Path, rows: Sequence[Record]) -> None:
-    write_atomic(file, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+    # ASCII: the published scripts cut lines at every Unicode line end, also at one inside an answer
+    write_atomic(file, "".join(json.dumps(row) + "\n" for row in rows))

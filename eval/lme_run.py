@@ -184,6 +184,7 @@ def _row(job: Job, memory: Memory, question: Question, folder: Path) -> dict[str
         "query_seconds": seconds if job.system.queries else None,
         "context": [_outline(item) for item in items],
         "evidence": _evidence(job, question, items),
+        "evidence_states": [list(point[:2]) for point in job.dataset.evidence.get(question.id, ())] or None,
     }
     _keep_context(folder / context_file(question.id), items)
     try:
@@ -222,7 +223,8 @@ def _read(reading: Reading, question: Question) -> dict[str, Any]:
         "finish_reason": reading.finish_reason,
         "from_reasoning": reading.from_reasoning,
         "usage": dict(reading.usage),
-        "context_items_shown": reading.items,
+        "context_items_shown": len(reading.shown),
+        "retrieved": sorted({pair for item in reading.shown if item.type == "text" for pair in item.shows}),
         "context_tokens": reading.tokens,
         "context_tokens_shown": reading.tokens_shown,
         "image_withheld": question.image is not None and not reading.image_shown,

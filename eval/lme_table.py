@@ -6,26 +6,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from eval.lafs import TIERS, published
+from eval.lme_errors import Answered, analyse
+from eval.lme_errors import render as render_causes
 from eval.lme_rows import LmeRun, summarise
 from lme_v2_env.errors import UserError
-
-PUBLISHED = {
-    "small": {
-        "RAG: slices": (42.8, 0.1),
-        "RAG: slices + notes": (51.0, 0.2),
-        "AgentRunbook-R": (58.6, 26.9),
-        "Codex": (69.9, 177.2),
-        "AgentRunbook-C": (74.9, 108.3),
-    },
-    "medium": {
-        "RAG: slices": (38.1, 0.1),
-        "RAG: slices + notes": (45.9, 0.3),
-        "AgentRunbook-R": (57.0, 25.8),
-        "Codex": (68.7, 185.8),
-        "AgentRunbook-C": (70.1, 139.9),
-    },
-}
-"""(accuracy in percent, seconds a query) as published for LongMemEval-V2 with Qwen3.5-9B as the reader."""
 
 Runs = Sequence[tuple[LmeRun, Sequence[Mapping[str, Any]], Path]]
 
@@ -69,6 +54,28 @@ def render(runs: Runs) -> list[str]:
     return [*lines, *(f"  {note}" for note in notes)]
 
 
+def causes(runs: Runs) -> list[str]:
+    """Why answers were wrong, where evidence is known (the paper's figure 7); nothing where it is not."""
+    known = [(info, rows) for info, rows, _ in runs if any(row.get("evidence_states") for row in rows)]
+    if not known:
+        return []
+    columns = {info.system: analyse(map(answered, rows)) for info, rows in known}
+    return ["", "why answers were wrong:", *render_causes(columns)]
+
+
+def answered(row: Mapping[str, Any]) -> Answered:
+    """A row as the error analysis takes it: what the reader saw against the one set of evidence that is known."""
+    evidence = row.get("evidence_states")
+    return Answered(
+        question_id=row["id"],
+        question_type=row["question_type"],
+        correct=row["correct"],
+        retrieved=frozenset((name, index) for name, index in row.get("retrieved", ())),
+        evidence=(frozenset((name, index) for name, index in evidence),) if evidence else (),
+        unknown=bool(row.get("unknown")),
+    )
+
+
 def _share(value: float | None) -> str:
     return "-" if value is None else f"{value:.0%}"
 
@@ -88,14 +95,17 @@ def plot(runs: Runs, file: Path) -> None:
 
     figure, axes = pyplot.subplots(figsize=(7, 4.5))
     tiers = {info.tier for info, _, _ in runs}
-    for tier in sorted(tiers & PUBLISHED.keys()):
-        points = PUBLISHED[tier]
-        seconds, accuracies = [s for _, s in points.values()], [a for a, _ in points.values()]
-        axes.scatter(seconds, accuracies, color="#888888", label=f"published ({tier}, Qwen3.5-9B reads)")
-        for name, (accuracy, second) in points.items():
-            axes.annotate(
-                name, (second, accuracy), xytext=(4, 5), textcoords="offset points", fontsize=7, color="#666666"
-            )
+    for tier in sorted(tiers & set(TIERS)):
+        points = [point for point in published(tier) if point.seconds > 0]
+        axes.scatter(
+            [point.seconds for point in points],
+            [point.accuracy for point in points],
+            color="#888888",
+            label=f"published ({tier}, Qwen3.5-9B reads)",
+        )
+        for point in points:
+            place = (point.seconds, point.accuracy)
+            axes.annotate(point.name, place, xytext=(4, 5), textcoords="offset points", fontsize=7, color="#666666")
     for info, rows, _ in runs:
         summary = summarise(rows)
         if summary.query_mean is None or not summary.scored:

@@ -57,11 +57,12 @@ class ExtractiveReader:
     settings: dict[str, Any] = {"reader": "extractive", "version": VERSION, "images": False}  # noqa: RUF012
 
     def read(self, question: QuestionView, domain: str, items: Sequence[ContextItem]) -> Reading:
-        texts = [item.value for item in items if item.type == "text"]
+        shown = tuple(item for item in items if item.type == "text")
+        texts = [item.value for item in shown]
         size = sum(map(len, texts))
         return Reading(
             text=answer(question.text, texts),
-            items=len(texts),
+            shown=shown,
             tokens=size // 3,
             tokens_shown=size // 3,
             finish_reason="stop",

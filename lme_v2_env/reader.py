@@ -26,10 +26,10 @@ PROMPT_KEYS = ("web", "enterprise", "context", "empty", "question")
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a reader said. `items` is how much of the context it was shown, `tokens` of how many (before cutting)."""
+    """What a reader said, having been `shown` these items; `tokens` counts the context before it was cut."""
 
     text: str
-    items: int
+    shown: tuple[ContextItem, ...]
     tokens: int
     tokens_shown: int
     image_shown: bool = False
@@ -132,7 +132,7 @@ class EndpointReader:
         completion = self.endpoint.complete(self.messages(question, domain, shown), **self.sampling.body())
         return Reading(
             text=completion.text,
-            items=len(shown),
+            shown=tuple(shown),
             tokens=self.counter.items(usable, self.images),
             tokens_shown=self.counter.items(shown, self.images),
             image_shown=question.image is not None and self.images,

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from lme_v2_env.errors import UserError
 
@@ -128,8 +128,7 @@ class Question:
             raise UserError(f"question image {self.image.name} cannot be read: {error.strerror}") from error
 
 
-@dataclass(frozen=True, slots=True)
-class EvidencePoint:
+class EvidencePoint(NamedTuple):
     """A state that answers a question, with the line of its tree that does."""
 
     trajectory_id: str

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -42,7 +43,7 @@ def command(world: Path, out: Path, *more: str) -> list[str]:
 
 
 def rows_of(out: Path, system: str = "rag_slice") -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (out / system / "rows.jsonl").read_text().splitlines()]
+    return [json.loads(line) for line in (out / system / "rows.jsonl").read_text().split("\n")[:-1]]
 
 
 def test_all_systems_end_to_end_without_a_model(
@@ -53,6 +54,7 @@ def test_all_systems_end_to_end_without_a_model(
     assert lme.run(arguments) == 0
     table = capsys.readouterr().out
     assert "no language model" in table
+    assert re.search(r"^major retrieval miss +6 \(100.0%\) +0 ", table, re.MULTILINE)
     assert [row["correct"] for row in rows_of(out)] == [True] * N
     assert [row["strict_correct"] for row in rows_of(out)] == [True] * N
     assert all(row["evidence"]["state"] == 1.0 and row["query_seconds"] > 0 for row in rows_of(out))
@@ -98,7 +100,7 @@ def test_aggregation_percentiles_and_cutting_are_the_published_ones(parity: dict
 
 
 def boxed_price(messages: list[dict[str, str]]) -> str:
-    return "I read it there. \\boxed{100}"
+    return "I read it\u2028there.\x85 \\boxed{100}"  # line ends that must not cut a row
 
 
 def reader(endpoint: ScriptedEndpoint) -> list[str]:
