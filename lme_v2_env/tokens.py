@@ -5,13 +5,13 @@ The count comes from the reader's own tokenizer when it can be had, otherwise it
 
 from __future__ import annotations
 
+import logging
 import struct
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from lme_v2_env.memory.api import ContextItem
 
@@ -71,22 +71,30 @@ def counter_for(tokenizer: str) -> TokenCounter:
     if tokenizer == "estimate":
         return estimate()
     try:
-        from transformers import AutoTokenizer
+        from tokenizers import Tokenizer
 
-        loaded: Any = AutoTokenizer.from_pretrained(tokenizer)
-    except (ImportError, OSError, ValueError) as error:
+        loaded = Tokenizer.from_file(str(_tokenizer_file(tokenizer)))
+    except Exception as error:  # the client raises many kinds, of several libraries; all mean: not to be had
         fallback = estimate()
         reason = " ".join(str(error).split())[:80]
         return TokenCounter(fallback.count, f"{fallback.label} (tokenizer {tokenizer} cannot be had: {reason})")
-
-    lock = threading.Lock()
+    loaded.no_truncation()
+    loaded.no_padding()
 
     @lru_cache(maxsize=64)  # the items of a context are counted several times while it is cut
     def count(text: str) -> int:
-        with lock:  # a tokenizer serves one thread at a time
-            return len(loaded.encode(text, add_special_tokens=False))
+        return len(loaded.encode(text, add_special_tokens=False).ids)
 
     return TokenCounter(count, f"tokenizer {tokenizer}")
+
+
+def _tokenizer_file(name: str) -> Path:
+    if Path(name).is_dir():
+        return Path(name) / "tokenizer.json"
+    from huggingface_hub import hf_hub_download
+
+    logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # its retry lines would bury ours
+    return Path(hf_hub_download(name, "tokenizer.json", etag_timeout=10))
 
 
 @lru_cache(maxsize=4096)

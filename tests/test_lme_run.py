@@ -294,6 +294,18 @@ def test_token_counts_are_labelled_when_they_are_estimates() -> None:
     assert counter.label == "estimate: 3 characters a token"
     assert counter.items([ContextItem("text", "x" * 300)], images=False) == 105
     assert counter.items([], images=False) == 0
+    assert "3 characters a token (tokenizer /nowhere cannot be had" in counter_for("/nowhere").label
+
+
+def test_a_tokenizer_on_disk_counts(tmp_path: Path) -> None:
+    tokenizers = pytest.importorskip("tokenizers")
+    made = tokenizers.Tokenizer(tokenizers.models.WordLevel({"?": 0}, unk_token="?"))
+    made.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    made.enable_truncation(2)
+    made.enable_padding(length=50)
+    made.save(str(tmp_path / "tokenizer.json"))
+    counter = counter_for(str(tmp_path))
+    assert (counter.count("five words are in this"), counter.label) == (5, f"tokenizer {tmp_path}")
 
 
 def test_evidence_is_found_by_state_and_by_line_on_another_page() -> None:
