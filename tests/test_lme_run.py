@@ -131,7 +131,9 @@ def test_a_faulty_endpoint_leaves_unscored_rows_that_the_next_start_redoes(
     assert [row["correct"] for row in rows] == [True] + [False] * (N - 1)
 
 
-def test_a_killed_run_goes_on_without_a_row_lost_or_doubled(world: Path, tmp_path: Path) -> None:
+def test_a_killed_run_goes_on_without_a_row_lost_or_doubled(
+    world: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     def slow(messages: list[dict[str, str]]) -> str:
         time.sleep(0.3)
         return "\\boxed{100}"
@@ -156,6 +158,7 @@ def test_a_killed_run_goes_on_without_a_row_lost_or_doubled(world: Path, tmp_pat
         asked = endpoint.count
         assert lme.run(arguments) == 0
         assert endpoint.count - asked == N - len(kept)
+    assert "measured at a concurrency over 1 and compare with nothing" in capsys.readouterr().out
     found = rows_of(out)
     assert sorted(row["id"] for row in found) == sorted(lme_world.question(number)["id"] for number in range(N))
     assert [row for row in found if row["id"] in {row["id"] for row in kept}] == sorted(kept, key=lambda row: row["id"])
