@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 State = tuple[str, int]
 """(trajectory id, state index)"""
@@ -47,6 +48,24 @@ class Answered:
     retrieved: frozenset[State]
     evidence: tuple[frozenset[State], ...]
     unknown: bool = False
+
+
+def of_row(row: Mapping[str, Any], *, strict: bool = False) -> Answered:
+    """A row of a LongMemEval-V2 run.
+
+    Read are `id`, `question_type`, `scored`, `correct`, `strict_correct`, `unknown`, `retrieved`
+    (states in the context shown, as [trajectory, index]) and `evidence_states` (all of them needed; None: not known).
+    """
+    points = frozenset((str(name), int(index)) for name, index in row.get("evidence_states") or ())
+    scored = bool(row.get("scored"))
+    return Answered(
+        question_id=str(row["id"]),
+        question_type=str(row["question_type"]),
+        correct=bool(row["strict_correct" if strict else "correct"]) if scored else None,
+        retrieved=frozenset((str(name), int(index)) for name, index in row.get("retrieved") or ()),
+        evidence=(points,) if points else (),
+        unknown=bool(row.get("unknown")),
+    )
 
 
 def evidence_recall(row: Answered) -> float | None:

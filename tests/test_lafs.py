@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eval.lafs import T_MAX, T_MIN, Point, frontier, gain, lafs, published, reference, run, summary
-from eval.lme_errors import Answered, Cause, analyse, evidence_recall, render
+from eval.lme_errors import Answered, Cause, analyse, cause, evidence_recall, of_row, render
 from eval.lme_metrics import join, overview
 from supersede_env.errors import UserError
 from tests.conftest import SHARED
@@ -198,3 +198,21 @@ def test_causes_are_told_apart() -> None:
     assert "1 (12.5%)" in text
     with pytest.raises(ValueError, match="twice"):
         analyse([row("a"), row("a")])
+
+
+def test_causes_of_a_runs_rows() -> None:
+    record = {
+        "id": "a",
+        "question_type": "procedure",
+        "scored": True,
+        "correct": True,
+        "strict_correct": False,
+        "unknown": False,
+        "retrieved": [["t1", 2]],
+        "evidence_states": [["t1", 2], ["t1", 3]],
+    }
+    assert cause(of_row(record)) is None
+    assert cause(of_row(record, strict=True)) is Cause.MINOR_MISS
+    assert cause(of_row(record | {"evidence_states": None, "correct": False})) is Cause.NO_EVIDENCE
+    unscored = of_row({"id": "b", "question_type": "procedure", "unscored_reason": "reader: down"})
+    assert (unscored.correct, cause(unscored)) == (None, None)
