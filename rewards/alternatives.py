@@ -90,7 +90,8 @@ def _joined_known(text: Text, s: Standing, standings: list[Standing]) -> str:
         opened = low[max(0, a.mention.first - 2) : a.mention.first]
         if "between" in opened and "and" in between and len(between) <= 4:
             return f"{text.quote(a.mention.first, b.mention.last)!r}"
-        doubted = other is b and not other.dead and any("might" in note or "could" in note for note in other.notes)
+        notes = " ".join(other.notes).lower()
+        doubted = other is b and not other.dead and ("might" in notes or "could" in notes)
         if doubted and other.sentence == s.sentence:  # "M, though it might be N"
             return f"{text.quote(a.mention.first, b.mention.last)!r}"
         offered = any(w in _OR for w in between) and (between[-1] in _OR or not any(w in (".", ";") for w in between))

@@ -173,6 +173,8 @@ class Calendar(Numerals):
         k = j + 1 if j < n and low[j] == "of" else j
         if k >= n or low[k] not in MONTHS or not 1 <= value <= 31:
             return None
+        if k + 1 < n and low[k + 1].isdigit() and int(low[k + 1]) <= 31:
+            return None  # "first October 8, then ..."
         if low[k] == "may" and k + 1 < n and low[k + 1] in ("be", "have", "not", "well"):
             return None
         year, end = self.year(k + 1)

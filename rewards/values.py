@@ -88,9 +88,10 @@ def canonical(text: Text) -> tuple[list[str], list[int]]:
 class Form:
     """One way to state a value.
 
-    kind "bool": ``yes``. kind "quantity": ``quantity``. kind "words": ``words`` in order, each needed unless its flag
-    in ``needed`` is False. kind "list": every one of ``items`` in any order (in this order when ``ordered``). kind
-    "sentence": long golds; ``words`` is a bag, those in ``names`` are all needed, of the rest a share.
+    kind "bool": ``yes``. kind "quantity": ``quantity``, and in ``words`` its label if it has one ("bus" 12). kind
+    "words": ``words`` in order, each needed unless its flag in ``needed`` is False. kind "list": every one of ``items``
+    in any order (in this order when ``ordered``). kind "sentence": long golds; ``words`` is a bag, those in ``names``
+    are all needed, of the rest a share.
     """
 
     kind: str
@@ -260,7 +261,9 @@ def _forms(spelling: str, asked: Question) -> list[Form]:
             return [listed]
     quantity = _pure_quantity(text, asked)
     if quantity:
-        return [Form("quantity", quantity=quantity)]
+        label = low[quantity.first - 1] if quantity.first else ""
+        named = label.isalpha() and label not in STOP and label not in _QUANTITY_FILLER
+        return [Form("quantity", quantity=quantity, words=(canon(label),) if named else ())]
     return _word_forms(text, asked)
 
 
