@@ -18,9 +18,13 @@ SPECIAL = ("<unk>", "<|im_start|>", "<|im_end|>")
 
 
 def tiny_policy(
-    words: Iterable[str], *, seed: int = 0, dtype: torch.dtype = torch.float32, window: int = 512
+    words: Iterable[str], *, seed: int = 0, dtype: torch.dtype = torch.float32, window: int = 512, spread: float = 0.3
 ) -> LocalPolicy:
-    """Two layers, grouped-query attention, one token a word; tokens it does not know become <unk>."""
+    """Two layers, grouped-query attention, one token a word; tokens it does not know become <unk>.
+
+    `spread` of the initial weights: 0.3 is far from uniform, so that a wrong position or mask shows; with 0.1 no
+    token is very likely or unlikely.
+    """
     vocabulary = {word: i for i, word in enumerate(dict.fromkeys([*SPECIAL, *words]))}
     raw = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
     raw.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
@@ -38,7 +42,7 @@ def tiny_policy(
         max_position_embeddings=window,
         eos_token_id=vocabulary["<|im_end|>"],
         pad_token_id=vocabulary["<|im_end|>"],
-        initializer_range=0.3,  # far from uniform, so that a wrong position or mask shows
+        initializer_range=spread,
     )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)

@@ -123,7 +123,7 @@ class Trainer:
         self.config, self.policy, self.folder = config, policy, folder
         self.source = EpisodeSource(config.data)
         self.position = Position("warm" if config.warm_start.steps else "grpo", 0)
-        self.optimizer = self._new_optimizer()
+        self.optimizer = MasterAdamW(adapter_parameters(policy.model), self._lr(), config.weight_decay)
         self.started = time.monotonic()
         self._saved: tuple[Position, Path] | None = None
 
@@ -146,7 +146,7 @@ class Trainer:
         trainer = cls(config, policy, folder)
         if checkpoint is not None:
             trainer.position = checkpoint.position
-            trainer.optimizer = trainer._new_optimizer()
+            trainer.optimizer.restart(trainer._lr())
             trainer.optimizer.load(checkpoint.trainer())
             trainer._saved = (checkpoint.position, checkpoint.folder)
         return trainer
@@ -163,10 +163,11 @@ class Trainer:
             if self.position.step % self.config.checkpoint_every == 0 and self.position.step < total:
                 self.save()
         with uninterrupted():
-            self.save()
+            path = self.save()
             # reinforcement learning begins with fresh moments: another loss, another learning rate
+            self.optimizer.restart(self.config.lr)
             self.position = Position("grpo", 0)
-            self.optimizer = self._new_optimizer()
+            self._saved = (self.position, path)
 
     def reinforce(self, reporter: Reporter) -> None:
         """The GRPO steps that are left, or as many as `max_minutes` allows."""
@@ -196,9 +197,8 @@ class Trainer:
         self._saved = (self.position, path)
         return path
 
-    def _new_optimizer(self) -> MasterAdamW:
-        lr = self.config.warm_start.lr if self.position.phase == "warm" else self.config.lr
-        return MasterAdamW(adapter_parameters(self.policy.model), lr, self.config.weight_decay)
+    def _lr(self) -> float:
+        return self.config.warm_start.lr if self.position.phase == "warm" else self.config.lr
 
     def _warm_step(self, step: int) -> dict[str, Any]:
         began = time.monotonic()

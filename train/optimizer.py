@@ -45,7 +45,12 @@ class MasterAdamW:
     def __init__(self, parameters: Mapping[str, nn.Parameter], lr: float, weight_decay: float = 0.0) -> None:
         self.parameters = dict(parameters)
         self.masters = {name: p.detach().float().clone() for name, p in parameters.items()}
-        self._adamw = torch.optim.AdamW(self.masters.values(), lr=lr, weight_decay=weight_decay)
+        self._weight_decay = weight_decay
+        self.restart(lr)
+
+    def restart(self, lr: float) -> None:
+        """Forget the moments and go on with another learning rate."""
+        self._adamw = torch.optim.AdamW(self.masters.values(), lr=lr, weight_decay=self._weight_decay)
 
     def collect(self) -> None:
         """Add the model's gradients of one micro-batch to the masters' and clear them."""

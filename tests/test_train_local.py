@@ -1,0 +1,302 @@
+"""The local trainer on a tiny model: it learns, resumes exactly, sends NotesRollout's prompts, refuses bad input."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from rewards.currency import grade
+from supersede_env.data import DataConfig, generated_records
+from supersede_env.episode import Episode
+from supersede_env.errors import UserError
+from supersede_env.protocol import NotesRollout, ProtocolConfig
+from tests.episodes import record
+from tests.tiny import tiny_policy
+from train import cli
+from train.checkpoint import RunFolder
+from train.local import train
+from train.local_config import LocalConfig, LoraSettings, WarmStart, load_config
+from train.policy import LocalPolicy
+from train.rollouts import Limits, play
+from train.warm import oracle_examples
+
+WORDS = ["Oslo", "Rome", "Paris", "Lima", "none"]
+
+
+def episodes_file(folder: Path, count: int = 6, **changes: Any) -> str:
+    """Episodes with two short sessions and a gold that the tiny model can say."""
+    file = folder / f"episodes-{'-'.join(changes)}.jsonl"
+    rows = [record(i, 2, **({"gold": "Oslo", "stale": ["Rome"]} | changes)) for i in range(count)]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    return str(file)
+
+
+def bandit(folder: Path, name: str = "run", **changes: Any) -> LocalConfig:
+    """Whatever the sessions say, the answer "Oslo" is rewarded and "Rome" is punished."""
+    settings: dict[str, Any] = {
+        "model": "tiny",
+        "output": str(folder / name),
+        "steps": 4,
+        "groups": 2,
+        "group_size": 8,
+        "max_notes_tokens": 2,
+        "max_answer_tokens": 1,
+        "lr": 0.01,
+        "checkpoint_every": 2,
+        "data": DataConfig(data=episodes_file(folder)),
+        "lora": LoraSettings(r=8, alpha=64),
+    }
+    return LocalConfig(**(settings | changes))
+
+
+def even_policy(**options: Any) -> LocalPolicy:
+    """A model that says all words about equally often."""
+    return tiny_policy(WORDS, spread=0.1, **options)
+
+
+def metrics(config: LocalConfig, log: str = "metrics.jsonl") -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (Path(config.output) / log).read_text("utf-8").splitlines()]
+
+
+def lasting(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Metrics without those of time."""
+    return [{k: v for k, v in row.items() if "second" not in k} for row in rows]
+
+
+def adapter(config: LocalConfig, name: str = "adapter") -> dict[str, torch.Tensor]:
+    return load_file(Path(config.output) / name / "adapter_model.safetensors")
+
+
+def test_reward_improves_on_a_bandit(tmp_path: Path) -> None:
+    config = bandit(tmp_path, steps=9, group_size=24, max_notes_tokens=1)
+    assert train(config, even_policy()) == 0
+    rewards = [row["reward"] for row in metrics(config)]
+    assert sum(rewards[-3:]) / 3 > rewards[0] + 0.5
+    for row in metrics(config):
+        assert sum(row["verdicts"].values()) == row["rollouts"] == 48
+        assert row["max_logprob_difference"] is None or row["max_logprob_difference"] < 1e-4
+        assert row["turns"] == 48 * 3
+    rollouts = metrics(config, "rollouts.jsonl")
+    assert len(rollouts) == 9 * 48
+    assert {r["verdict"] for r in rollouts} >= {"correct", "wrong"}
+
+
+def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    warm = {"data": DataConfig(data="train", preset="quick"), "warm_start": WarmStart(steps=3, episodes=1, lr=0.01)}
+    monkeypatch.setattr("train.rollouts.grade_answer", coin)
+    whole = bandit(tmp_path, "whole", steps=5, **warm)
+    assert train(whole, even_policy()) == 0
+    for stop_after in ("warm.jsonl:1", "warm.jsonl:3", "metrics.jsonl:3"):
+        config = bandit(tmp_path, f"parts-{stop_after.replace(':', '-')}", steps=5, **warm)
+        with monkeypatch.context() as patch:
+            patch.setattr("train.checkpoint.RunFolder.append", dying_append(stop_after))
+            with pytest.raises(Killed):
+                train(config, even_policy())
+        assert train(replace(config, resume=True), even_policy()) == 0
+        for log in ("warm.jsonl", "metrics.jsonl", "rollouts.jsonl"):
+            assert lasting(metrics(config, log)) == lasting(metrics(whole, log)), (stop_after, log)
+        for name in ("warm", "adapter"):
+            assert all(torch.equal(adapter(config, name)[k], v) for k, v in adapter(whole, name).items())
+    assert any(row["loss"] for row in metrics(whole)), "the comparison needs steps that learned"
+    assert not torch.equal(*(adapter(whole, n)[min(adapter(whole))] for n in ("warm", "adapter")))
+
+
+class Killed(BaseException):
+    """Stands for kill -9: nothing in the trainer may catch it."""
+
+
+def dying_append(where: str) -> Callable[..., None]:
+    log, step = where.split(":")
+    original = RunFolder.append
+
+    def append(self: RunFolder, name: str, rows: list[dict[str, Any]]) -> None:
+        original(self, name, rows)
+        if name == log and rows[0]["step"] == int(step):
+            raise Killed
+
+    return append
+
+
+def coin(episode: Episode, answer: str) -> Any:
+    """A grade that about half of all answers get, so that groups vary."""
+    return grade("Oslo" if sum(map(ord, answer)) % 2 else "Rome", "Oslo", ["Rome"])
+
+
+def test_same_seed_same_losses_other_seed_other_losses(tmp_path: Path) -> None:
+    runs = [bandit(tmp_path, f"seed-{n}", steps=2, seed=seed) for n, seed in enumerate((1, 1, 2))]
+    for config in runs:
+        train(config, even_policy())
+    first, same, other = (lasting(metrics(config)) for config in runs)
+    assert first == same
+    assert first != other
+
+
+def test_groups_without_variance_are_skipped_and_counted(tmp_path: Path) -> None:
+    config = bandit(tmp_path, steps=1, data=DataConfig(data=episodes_file(tmp_path, gold="Lagos", stale=["Quito"])))
+    policy = even_policy()
+    assert train(config, policy) == 0
+    (row,) = metrics(config)
+    assert (row["groups"], row["varied_groups"], row["trained_tokens"]) == (2, 0, 0)
+    assert row["loss"] is None
+    assert row["grad_norm"] is None
+    assert all(not value.any() for name, value in adapter(config).items() if "lora_B" in name)
+
+
+def test_a_rollout_over_the_window_is_unscored_and_counted(tmp_path: Path) -> None:
+    config = bandit(tmp_path, steps=1)
+    assert train(config, even_policy(window=20)) == 0
+    (row,) = metrics(config)
+    assert row["over_window"] == row["rollouts"] == 16
+    assert row["reward"] is None
+    assert metrics(config, "rollouts.jsonl")[0]["unscored_reason"] == "over window"
+
+
+def test_the_policy_gets_the_protocols_prompts_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    policy = even_policy()
+    sent: list[list[dict[str, str]]] = []
+    generate = LocalPolicy.generate
+
+    def recording(self: LocalPolicy, prompts: list[list[dict[str, str]]], *args: Any, **options: Any) -> Any:
+        sent.extend(prompts)
+        return generate(self, prompts, *args, **options)
+
+    monkeypatch.setattr(LocalPolicy, "generate", recording)
+    protocol = ProtocolConfig(budget=40, wording="plain")
+    episodes = [Episode.from_record(record(i, 1 + i % 3)) for i in range(5)]
+    played = play(policy, episodes, protocol, Limits(8, 4), temperature=1.0, seed="s")
+    expected = []
+    for one in played:
+        rollout = NotesRollout(one.episode.view, protocol)
+        for turn in one.turns:
+            expected.append(rollout.prompt())
+            assert len(turn.token_ids) <= (4 if len(rollout.history) + 1 == rollout.num_turns else 8)
+            rollout.step(turn.text)
+        assert one.outcome is not None
+        assert rollout.answer == one.outcome.answer
+    assert sorted(map(json.dumps, sent)) == sorted(map(json.dumps, expected))
+
+
+def test_warm_start_examples_are_oracle_replies_to_the_protocols_prompts() -> None:
+    protocol = ProtocolConfig(budget=200, wording="plain")
+    for generated in generated_records(DataConfig(data="train", preset="quick", num_episodes=5)):
+        examples = oracle_examples(generated, protocol)
+        rollout = NotesRollout(Episode.from_record(generated).view, protocol)
+        for example in examples:
+            assert list(example.prompt) == rollout.prompt()
+            rollout.step(example.reply)
+        assert rollout.answer == generated["history"]["oracle_answer"]
+        assert [e.reply for e in examples[:-1]] == generated["history"]["oracle_notes"]
+
+
+@pytest.mark.parametrize(("owner", "name"), [(RunFolder, "append"), (LocalPolicy, "generate")])
+def test_ctrl_c_leaves_a_run_that_resumes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], owner: type, name: str
+) -> None:
+    whole, config = bandit(tmp_path, "whole"), bandit(tmp_path, checkpoint_every=100)
+    original, calls = getattr(owner, name), []
+
+    def interrupted(*args: Any, **options: Any) -> Any:
+        calls.append(1)
+        if len(calls) == 5:
+            os.kill(os.getpid(), signal.SIGINT)
+        return original(*args, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(owner, name, interrupted)
+        assert train(config, even_policy()) == 130
+    done = len(metrics(config))
+    assert 0 < done < 4
+    assert f"interrupted after grpo step {done}; resume with" in capfd.readouterr().err
+    assert train(replace(config, resume=True), even_policy()) == 0
+    train(whole, even_policy())
+    assert lasting(metrics(config)) == lasting(metrics(whole))
+
+
+def test_max_minutes_ends_early_with_an_adapter(tmp_path: Path) -> None:
+    config = bandit(tmp_path, steps=10_000, max_minutes=0.02)
+    assert train(config, even_policy()) == 0
+    assert 0 < len(metrics(config)) < 10_000
+    assert adapter(config)
+
+
+def test_several_updates_a_step_learn_too(tmp_path: Path) -> None:
+    config = bandit(tmp_path, steps=6, group_size=16, max_notes_tokens=1, updates=2)
+    assert train(config, even_policy()) == 0
+    rewards = [row["reward"] for row in metrics(config)]
+    assert sum(rewards[-2:]) / 2 > sum(rewards[:2]) / 2 + 0.2
+
+
+def test_a_run_is_neither_overwritten_nor_resumed_as_another(tmp_path: Path) -> None:
+    config = bandit(tmp_path, steps=1)
+    train(config, even_policy())
+    with pytest.raises(UserError, match="holds a run: continue it with --resume"):
+        train(config, even_policy())
+    with pytest.raises(UserError, match=r"cannot resume: lr was 0\.01, now 0\.02"):
+        train(replace(config, resume=True, lr=0.02), even_policy())
+    assert train(replace(config, resume=True, steps=2), even_policy()) == 0
+    assert [row["step"] for row in metrics(config)] == [1, 2]
+
+
+BAD = [
+    (["--warm-start.step", "3"], "unknown key 'warm_start.step'; did you mean '--warm_start.steps'?"),
+    (["--group_sise", "3"], "unknown key 'group_sise'; did you mean '--group_size'?"),
+    (["--lr", "fast"], "lr is 'fast': expected a number"),
+    (["--steps", "2.5"], "option 'steps'"),
+    (["--group_size", "1"], "group_size is 1: a group needs 2 rollouts to differ"),
+    (["--protocol.budget", "0"], "budget is 0"),
+    (["--data.preset", "quik"], "unknown preset 'quik'; did you mean 'quick'?"),
+    (["--data.data", "oracle", "--data.preset", "None"], "training takes generated data"),
+    (["--dtype", "fp16"], "option 'dtype'"),
+    (["--temperature", "0"], "temperature is 0"),
+    (["--config", "/nowhere.toml"], "no such file"),
+]
+
+
+@pytest.mark.parametrize(("args", "message"), BAD)
+def test_bad_input_is_refused_in_one_line(args: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["train", "--env", "supersede", "--engine", "local", "--dry-run", *args]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+
+
+def test_unknown_keys_of_a_file_are_refused(tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text("[warm_start]\nstep = 3\n", "utf-8")
+    with pytest.raises(UserError, match=r"unknown key 'warm_start\.step'; did you mean 'warm_start\.steps'"):
+        load_config(file)
+
+
+def test_dry_run_prints_a_configuration_that_loads_to_the_same(tmp_path: Path) -> None:
+    overrides = ["--warm-start.steps", "7", "--max-minutes", "2.5", "--data.first-seed", "100"]
+    command = [
+        sys.executable,
+        "-X",
+        "importtime",
+        "-m",
+        "train.cli",
+        "train",
+        "--env",
+        "supersede",
+        "--engine",
+        "local",
+    ]
+    command += ["--dry-run", *overrides]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert " torch\n" not in done.stderr
+    file = tmp_path / "printed.toml"
+    file.write_text(done.stdout, "utf-8")
+    loaded = load_config(file)
+    assert loaded == load_config(None, overrides)
+    assert (loaded.warm_start.steps, loaded.max_minutes, loaded.data.first_seed) == (7, 2.5, 100)
