@@ -1,4 +1,4 @@
-"""Alternatives that no list of values knows: "bus 42 or bus 43", "Porto / Braga", "Porto. Oops, I mean Braga"."""
+"""Alternatives that no list of values knows: "tram 5 or tram 6", "Leiden / Bruges", "Leiden. Oops, I mean Bruges"."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ PLACES = words(
     " vermont virginia washington wisconsin wyoming ontario quebec al ak az ar ca co ct de fl ga hi il ia ks ky la"
     " ma md mi mn ms mo mt ne nv nh nj nm ny nc nd oh pa ri sc sd tn tx ut vt va wa wv wi wy dc bc"
 )
-"""Countries and states: "Porto, Portugal" names one place."""
+"""Countries and states: "Leiden, Netherlands" names one place."""
 
 
 def rivals(

@@ -244,7 +244,7 @@ class ClauseRules:
         return self.text.quote(s.mention.first, s.mention.last)
 
     def negates_leaving(self, cue: tuple[int, int, Cue], clause: Clause) -> bool:
-        """ "You haven't left Porto" keeps Porto."""
+        """ "You haven't left Leiden" keeps Leiden."""
         for other in clause.cues:
             if other[2] is Cue.LEAVE and cue[1] <= other[0] <= cue[1] + 2:
                 for k in clause.mentions:

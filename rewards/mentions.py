@@ -218,7 +218,7 @@ _DENIALS = words("no not without never minus except excluding nor neither")
 
 
 def _item_denied(reading: Reading, window: list[tuple[int, int, int]]) -> bool:
-    """ "only teal, without any mustard": one of the items is taken out again."""
+    """ "only coral, without any lime": one of the items is taken out again."""
     low = reading.text.lower
     items = {i for a, b, _ in window for i in range(a, b)}
     between = range(max(0, window[0][0] - 1), window[-1][1])

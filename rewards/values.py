@@ -1,7 +1,7 @@
 """What a gold or a stale value is: its kinds, its alternative spellings, which of its words are needed.
 
-A value is read once and cached: "25 minutes and 50 seconds (or 25:50)" has two quantity forms, "teal and mustard" is a
-list whose items are all needed, "You have met up with Tamsin three times." is, next to its question, the number three.
+A value is read once and cached: "25 minutes and 50 seconds (or 25:50)" has two quantity forms, "coral and lime" is a
+list whose items are all needed, "You have rowed with Dana three times." is, next to its question, the number three.
 """
 
 from __future__ import annotations
