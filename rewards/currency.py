@@ -27,7 +27,7 @@ from rewards.text import BOX_OPEN, Text, tokenise
 from rewards.values import Question, Value, asks_yes_no, canon, read_question, read_value
 from rewards.words import words
 
-GRADER_VERSION = "1.0"
+GRADER_VERSION = "1.1"
 """Changes whenever any verdict may change; result rows record it."""
 
 Verdict = Literal["correct", "stale", "hedged", "wrong", "refused"]

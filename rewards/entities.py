@@ -41,7 +41,7 @@ class Asked:
     who: bool
     """The answer itself is a person."""
     named: bool
-    """The question has the name of a person ("Leila's", "my brother Ravik", "does Dov")."""
+    """The question has the name of a person ("Leila's", "my brother Emil", "does Dov")."""
 
 
 @lru_cache(maxsize=4096)

@@ -55,7 +55,8 @@ _NOW_WORDS = words("currently now current still latest nowadays today recent rec
 def question_mode(asked: Question) -> Mode:
     words = asked.words
     lowered = asked.text.lower()
-    previous = "before" in words or "used to" in lowered or "until" in words
+    past = bool(words & {"did", "was", "were", "had", "used", "have", "been"})
+    previous = ("before" in words and past) or "used to" in lowered or "until" in words
     if not words & _NOW_WORDS:
         previous = (
             previous
