@@ -8,6 +8,7 @@ import subprocess
 import sys
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -162,10 +163,11 @@ def test_multiturn_options_are_checked() -> None:
     from supersede_env import load_environment
     from supersede_env.errors import UserError
 
-    for options, message in (
+    cases: tuple[tuple[dict[str, Any], str], ...] = (
         ({"presett": "quick"}, "did you mean 'preset'"),
         ({"budget": 0}, "budget is 0"),
         ({"preset": "quick", "num_episodes": 2, "max_turns": 1}, "max_turns is 1"),
-    ):
+    )
+    for options, message in cases:
         with pytest.raises(UserError, match=message):
             load_environment(**options)
