@@ -21,9 +21,8 @@ from supersede_env.protocol import NotesRollout, ProtocolConfig
 from supersede_env.scoring import Outcome
 
 if TYPE_CHECKING:
-    from train.policy import LocalPolicy
-
     from eval.heldout import Job
+    from train.policy import LocalPolicy
 
 NAME = "local"
 

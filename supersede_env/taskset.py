@@ -208,7 +208,7 @@ class SupersedeEnvConfig(vf.SingleAgentEnvConfig):
     """The one seat. Its runtime is this machine: the harness runs in process and needs no sandbox."""
 
 
-class SupersedeEnv(vf.SingleAgentEnv, vf.Env[SupersedeEnvConfig]):
+class SupersedeEnv(vf.SingleAgentEnv, vf.Env[SupersedeEnvConfig]):  # ty: ignore[invalid-generic-class]
     async def start(self) -> None:
         """Refuse a `max_turns` that would stop a rollout before its answer, before any call is paid for."""
         limit = self.config.agent.max_turns

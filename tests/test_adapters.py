@@ -8,6 +8,7 @@ import subprocess
 import sys
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -94,9 +95,8 @@ def test_a_busy_endpoint_is_asked_again(tmp_path: Path) -> None:
 
 
 def test_an_endpoint_that_is_down_scores_nothing(tmp_path: Path) -> None:
-    done = evaluate(
-        "--model", "m", "--base-url", "http://127.0.0.1:9/v1", "--data", own_episodes(tmp_path, 2), "--out", tmp_path / "r"
-    )
+    data = own_episodes(tmp_path, 2)
+    done = evaluate("--model", "m", "--base-url", "http://127.0.0.1:9/v1", "--data", data, "--out", tmp_path / "r")
     assert done.returncode == 3
     assert all(not row["scored"] and "ProviderError" in row["unscored_reason"] for row in rows_of(tmp_path / "r"))
 
@@ -127,8 +127,9 @@ def test_max_turns_below_the_rollout_is_refused_before_any_call(tmp_path: Path) 
     program = [str(BIN / "eval"), "--no-serve"] if OLD_API else [str(BIN / "vf-eval")]
     with ScriptedEndpoint(echo) as endpoint:
         command = [program[0], "supersede-env", *program[1:], "--no-rich", "--no-push", "--model", "m"]
-        command += ["--client.base-url", endpoint.url, "--client.api-key-var", "SCRIPTED_KEY", "-o", str(tmp_path / "o")]
-        command += ["--env.taskset.data", str(own_episodes(tmp_path, 1)), "--env.agent.max-turns", "3"]
+        command += ["--client.base-url", endpoint.url, "--client.api-key-var", "SCRIPTED_KEY"]
+        command += ["-o", str(tmp_path / "o"), "--env.taskset.data", str(own_episodes(tmp_path, 1))]
+        command += ["--env.agent.max-turns", "3"]
         environment = os.environ | {"SCRIPTED_KEY": "none"}
         done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
         assert done.returncode != 0
@@ -162,10 +163,11 @@ def test_multiturn_options_are_checked() -> None:
     from supersede_env import load_environment
     from supersede_env.errors import UserError
 
-    for options, message in (
+    cases: tuple[tuple[dict[str, Any], str], ...] = (
         ({"presett": "quick"}, "did you mean 'preset'"),
         ({"budget": 0}, "budget is 0"),
         ({"preset": "quick", "num_episodes": 2, "max_turns": 1}, "max_turns is 1"),
-    ):
+    )
+    for options, message in cases:
         with pytest.raises(UserError, match=message):
             load_environment(**options)
