@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from rewards.clauses import scan, segment
 from rewards.cues import Cue
+from rewards.forms import read_value
 from rewards.lexicon import STOP
 from rewards.mentions import find, read_answer
 from rewards.quantities import parse
 from rewards.text import Text
-from rewards.values import Question, canon, read_value
+from rewards.values import Question, canon
 from rewards.words import words
 
 _GUESSES = [
@@ -24,6 +25,8 @@ _GUESSES = [
     "perhaps",
     "maybe",
 ]
+_PROBABLY = words("probably likely presumably guess")
+_MEANING = words("mean meant thinking referring confusing asking refer")
 _DENIALS = words("not never no nothing none only without")
 
 
@@ -74,9 +77,12 @@ def says_unknown(text: Text, gold: str, asked: Question) -> tuple[bool, str]:
     for number in range(last_clause + 1, len(clauses)):
         clause = clauses[number]
         inside = [q for q in quantities if clause.first <= q.first < clause.last]
-        if not inside:
-            continue
         words = [low[i] for i in range(clause.first, clause.last)]
+        if not inside:
+            turns = not {clause.opener, words[0]}.isdisjoint(("but", "so", "though"))
+            if turns and not _PROBABLY.isdisjoint(words) and (_DENIALS | _MEANING).isdisjoint(words):
+                return False, f"guesses a value all the same: {text.quote(clause.first, clause.last)!r}"
+            continue
         concluded = any(c[2] is Cue.FINAL for c in clause.cues) or (
             number
             and any(c[2] is Cue.FINAL for c in clauses[number - 1].cues)
@@ -94,7 +100,7 @@ def says_unknown(text: Text, gold: str, asked: Question) -> tuple[bool, str]:
         content = {canon(w) for w in words if w not in STOP}
         named = (
             len(content & asked.canon) >= 1
-            and clause.opener in ("but", "so", "however")
+            and not {clause.opener, words[0]}.isdisjoint(("but", "so", "however"))
             and not asked.canon.isdisjoint(content)
         )
         if (

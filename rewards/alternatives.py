@@ -25,7 +25,7 @@ _AFTER_CORRECTION = words(
 )
 _ADVERBS = words(
     "thanks please yes no okay ok sure sorry hi hello right correct indeed now today currently only always mostly"
-    " still again too definitely certainly exactly period done usa uk us"
+    " still again too definitely certainly exactly period done usa uk us count reckoning memory records"
 )
 PLACES = words(
     "usa us uk england scotland wales ireland germany france spain portugal italy switzerland austria netherlands"
@@ -67,7 +67,7 @@ def rivals(
     extra = _extra_item(text, lead, value)
     if extra:
         return "wrong", f"adds another item: {extra!r}"
-    if value.forms and value.forms[0].kind != "list":
+    if not any(f.kind == "list" for f in value.forms):
         listed = _bare_list(text, leaders, standings, sentences, asked)
         if listed:
             return "hedged", f"a list of values: {listed!r}"
@@ -107,6 +107,8 @@ def _or_beside(text: Text, s: Standing, standings: list[Standing]) -> str:
         i += 1
     per = i + 1 < n and low[i] == "/" and (low[i + 1] in DURATIONS or low[i + 1] in ("person", "night", "pp", "each"))
     offered = i + 1 < n and low[i] in _OR and low[i + 1] not in _NOT_ALTERNATIVES and low[i + 1] != "rather" and not per
+    if i + 2 < n and low[i] in _OR and low[i + 1 : i + 3] in (["any", "other"], ["something", "else"]):
+        offered = True
     if offered and (low[i] != "/" or not low[i + 1][0].isdigit() or s.mention.quantity is not None):
         again = any(t.key == s.key and 0 <= t.mention.first - i <= 4 for t in _neighbours(s, standings))
         if not again:  # "7, or seven" offers nothing
@@ -203,6 +205,7 @@ _TIMED = frozenset(
 
 
 _SEPARATORS = frozenset((",", "/", "\n", "|", "&", "and", "or", ";", "•", ".", "(", ")", ":", "then"))
+_PREPOSITIONS = words("at in on with for near")
 _ITEM_WORDS = words("the a an your my in at on to of with for by")
 
 
@@ -215,8 +218,10 @@ def _bare_list(
         return ""
     if any(cue[2] in _TIMED for sentence in sentences for clause in sentence.clauses for cue in clause.cues):
         return ""
-    named = [*leaders, *(s for s in standings if s.mention.who != OTHER)]
-    owned = {i for s in named for i in range(s.mention.first, s.mention.last)}
+    led = {s.key for s in leaders}
+    owned = {
+        i for s in standings if s.key in led or s.mention.who != OTHER for i in range(s.mention.first, s.mention.last)
+    }
     items: list[list[int]] = [[]]
     for i, w in enumerate(low):
         if i not in owned and w in _SEPARATORS:
@@ -249,6 +254,8 @@ def _bare_list(
             model is None or model.kind in ("date", "clock", "colon")
         ):
             continue
+        if model is not None and words[0] in _PREPOSITIONS:
+            continue  # "Thursday, at the pub"
         foreign += 1
     if not foreign:
         return ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rewards.numerals import Numerals, Quantity, words_to_number
-from rewards.units import AM_PM, MONTHS, NUMBER_WORDS, ORDINAL_WORDS
+from rewards.units import AM_PM, MONTHS, NUMBER_WORDS, ORDINAL_WORDS, WEEKDAYS
 from rewards.words import words
 
 BEFORE_A_DAY = words("on every each next this last until till since from to and or in by of , ( / - |")
@@ -84,7 +84,8 @@ class Calendar(Numerals):
         hour = self.read(k + 1)
         if hour is None or not 1 <= hour[0] <= 12 or hour[0] != int(hour[0]):
             return None
-        spoken = low[j] in ("half", "quarter") or self.tells_time(i) or minutes >= hour[0]
+        of_day = hour[1] < n and (low[hour[1]] in AM_PM or low[hour[1] : hour[1] + 2] == ["in", "the"])
+        spoken = low[j] in ("half", "quarter") or of_day or self.tells_time(i) or minutes >= hour[0]
         if low[k] in ("to", "till", "before") and not spoken:
             return None  # "ten to twelve hours" is a range
         if low[k] in ("after", "before") and low[j] not in ("half", "quarter"):
@@ -136,6 +137,20 @@ class Calendar(Numerals):
         else:
             return Quantity("date", (c, a, b), "either", 0, token, i, i + 1)
         return Quantity("date", value, "", 0, token, i, i + 1)
+
+    def stamp(self, i: int) -> Quantity:
+        """A numeric date with what the head of a session puts after it. "2022/08/29 (Mon) 19:25" is a stamp: it says
+        when something was written and states no date, day or time. With one of the two only, it is that date."""
+        low, n = self.low, self.n
+        date, j = self.numeric_date(i), i + 1
+        k = j + (j < n and low[j] in ("(", ","))
+        day = k < n and low[k] in WEEKDAYS
+        if day:
+            j = k + 1 + (k + 1 < n and low[k + 1] == ")")
+        time = j < n and ":" in low[j] and low[j] != ":"
+        if day and time:
+            return Quantity("stamp", (date.value, low[k], low[j]), "", 0, low[i], i, j + 1)
+        return date._replace(last=j + time)
 
     def year(self, j: int) -> tuple[int, int]:
         """A four-digit year at token j or after a comma / "of": (year, next token), or (0, j)."""

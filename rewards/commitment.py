@@ -20,6 +20,8 @@ _THEN = 5.0
 _TELLERS = words("you i we he she they it your")
 _PRONOUNS = words("it that this which they those it's that's these")
 _DENIED = words("right true correct current valid accurate the it yours anymore so up case your what where mine")
+_ELSE = words("otherwise else")
+_ADDRESSES = words("mean meant ask asking understand read reading remember recall want wondering")
 _STRING = words(", ; ( ) : the a an your my maybe perhaps possibly also either even just - & . at in on to") | {"\n"}
 """What may stand between values that are strung together."""
 
@@ -39,6 +41,7 @@ class Resolver(ClauseRules):
         self.people()
         for sentence in self.sentences:
             self.sentence_wide(sentence)
+        self.conditions()
         self.echoed_options()
         conclusions(self.low, self.sentences, self.standings)
         boxes(self.low, self.standings)
@@ -87,7 +90,7 @@ class Resolver(ClauseRules):
             following = self.clauses[number + 1] if number + 1 < len(self.clauses) else None
             if following is None or not following.mentions or following.sentence != clause.sentence:
                 continue
-            if following.opener not in (",", ":", "—", ")", "("):
+            if following.opener not in (",", ":", "—", ")", "(", "|"):
                 continue
             target = self.standings[following.mentions[0]]
             if cue[2] in (Cue.PAST, Cue.UNTIL, Cue.BEFORE):
@@ -237,6 +240,41 @@ class Resolver(ClauseRules):
                 for s in members:
                     if s.clause >= self.standings[clause.mentions[0]].clause:
                         self.kill(s, "conditional")
+
+    def conditions(self) -> None:
+        """ "If it changed, A; if not, B", "A unless it is B", "A if ..., and B if ...": a value for every case."""
+        group: list[Sentence] = []
+        for sentence in self.sentences:
+            if group and not (group[-1].end == ";" or (self.opens_if(sentence) and self.opens_if(group[-1]))):
+                self.weigh_conditions(group)
+                group = []
+            group.append(sentence)
+        if group:
+            self.weigh_conditions(group)
+
+    def opens_if(self, sentence: Sentence) -> bool:
+        clause = sentence.clauses[0]
+        return any(c[2] is Cue.IF and c[0] <= clause.first + 1 for c in clause.cues)
+
+    def weigh_conditions(self, group: list[Sentence]) -> None:
+        clauses = [c for s in group for c in s.clauses]
+        ifs = [c for clause in clauses for c in clause.cues if c[2] is Cue.IF]
+        if not ifs:
+            return
+        members = [self.standings[k] for c in clauses for k in c.mentions]
+        unless = [c[0] for c in ifs if self.low[c[0]] in ("unless", "except", "failing")]
+        cases = len(ifs) + sum(self.low[i] in _ELSE for i in range(clauses[0].first, clauses[-1].last))
+        several = len({s.key for s in members}) > 1
+        opened = self.opens_if(group[0]) and not clauses[0].mentions and not self.addresses(ifs[0])
+        excepted = any(s.mention.first > at for at in unless for s in members)
+        if several and (cases > 1 or opened or excepted):
+            for s in members:
+                self.kill(s, "conditional")
+                s.dead = "conditional"
+
+    def addresses(self, cue: tuple[int, int, Cue]) -> bool:
+        """ "If you mean ...", "if I understand ...": says what is answered, not on which condition."""
+        return any(w in _ADDRESSES for w in self.low[cue[1] : cue[1] + 4])
 
     def echoed_options(self) -> None:
         """An either/or question said over at the start ("A or B: it is A") offers nothing."""

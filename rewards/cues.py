@@ -44,6 +44,7 @@ class Cue(IntEnum):
 PHRASES: dict[Cue, str] = {
     Cue.NONE: """
         no doubt | no question | without a doubt | without doubt | without question | not joking | not kidding
+        nothing other than | no one other than | none other than | not far from
         not only | not just | not mistaken | don't forget | do not forget | don't worry | no worries | no problem
         not a problem | no change | no changes | hasn't changed | haven't changed | has not changed
         have not changed | didn't change | nothing has changed | not changed | doesn't change | never changed
@@ -69,16 +70,19 @@ PHRASES: dict[Cue, str] = {
         days old | nothing else | no one else | nobody else | not surprising | not surprisingly | cannot be clearer
     """,
     Cue.NEG: """
-        anything but | everything but | not | never | neither | nor | without | rather than | instead of
-        as opposed to | isn't | aren't | wasn't | weren't | don't | doesn't | didn't | haven't | hasn't | hadn't
-        won't | wouldn't | can't | cannot | couldn't | shouldn't | dont | doesnt | isnt | ain't | incorrect | not in
-        nicht | kein | keine | keinen | nie | ne | pas | niet | geen | nunca | jamais | mai | wrong | false
-        impossible | hardly | excluding | except | excludes | definitely not | ruled out | rule out
-        nothing to do with | unlike
+        refuse to | refuses to | refused to | anything but | anyone but | anybody but | anywhere but | everything but
+        everyone but | other than | far from
+        not | never | neither | nor | without | rather than | instead of | as opposed to | isn't | aren't | wasn't
+        weren't | don't | doesn't | didn't | haven't | hasn't | hadn't | won't | wouldn't | can't | cannot
+        couldn't | shouldn't | dont | doesnt | isnt | ain't | incorrect | not in | nicht | kein | keine | keinen
+        nie | ne | pas | niet | geen | nunca | jamais | mai | wrong | false | impossible | hardly | excluding
+        except | excludes | definitely not | ruled out | rule out | nothing to do with | unlike
     """,
     Cue.PAST: """
+        a thing of the past | thing of the past | things of the past | having been | is behind you
         is out | are out | stepped down | stepped aside | back in | are over | no longer | not anymore
-        not any more | anymore | any longer | used to | formerly | previously | once had | once lived | once was
+        what you had | the one you had | not any more | anymore | any longer | used to | formerly | previously
+        once had | once lived | once was
         once were | once worked | once used | once owned | once kept | once went | you once | originally | initially
         in the past | back then | back in the day | at one time | at one point | in the old days | earlier
         outdated | out of date | obsolete | superseded | stale | the old | your old | my old | his old | her old
@@ -116,6 +120,8 @@ PHRASES: dict[Cue, str] = {
         in force | in effect | is home | wins | prevails | takes precedence | nothing has changed since
     """,
     Cue.LEAVE: """
+        you're over | you are over | bored of | bored with | had enough of | weary of
+        who followed | which followed | that followed | who succeeded | who replaced
         closed | shut down | let lapse | moved your things out of | checked out of | signed off from
         left | leaving | quit | quitting | dropped | dropping | ditched | ditching | gave up | given up | giving up
         got rid of | get rid of | gotten rid of | gone off | went off | gone away from | moved away from
@@ -134,6 +140,9 @@ PHRASES: dict[Cue, str] = {
         fell out with | moved out from | turned your back on | weaned off | cut out | retired from | over from
     """,
     Cue.GOTO: """
+        gave you | gives you | assigned you | moved you to
+        been replaced by | was replaced by | were replaced by | is replaced by | got replaced by | been replaced with
+        was replaced with | were replaced with | is replaced with
         opened one with | opened one at | signed up with | signed up for | signed on with | enrolled in | settled into
         switched to | switched over to | changed to | moved to | moved over to | moved into | moved on to
         moved up to | moved in to | moved back to | went to | went back to | went over to | gone to | gone back to
@@ -150,6 +159,9 @@ PHRASES: dict[Cue, str] = {
         takes over | got instead | have instead | came | moved down to
     """,
     Cue.HEDGE: """
+        most likely | likely | probably | is also possible | also possible | is possible | is another possibility
+        is equally possible | equally likely
+        just as likely | possible answers | possible answer | is another option | another option
         maybe | perhaps | possibly | might | may | could | could be | might be | may be | either | unsure
         uncertain | not certain | not entirely sure | not completely sure | depending | depends | it's a toss-up
         one of | one or the other | potentially | conceivably | unclear which | not clear which | i guess | guess
@@ -175,7 +187,8 @@ PHRASES: dict[Cue, str] = {
         to the question | as for whether | regarding whether
     """,
     Cue.IF: """
-        if | in case | assuming | unless | supposing | suppose | provided that | in the event
+        failing that | failing this | if | in case | assuming | unless | supposing | suppose | provided that
+        in the event
     """,
     Cue.FINAL: """
         so | therefore | thus | hence | consequently | accordingly | in conclusion | to conclude | in summary
@@ -203,6 +216,7 @@ PHRASES: dict[Cue, str] = {
         or no | let me check again | let me recheck | i got that wrong | i had that wrong
     """,
     Cue.REFUSAL: """
+        i don't have your | i do not have your | i don't have a
         only ever mentioned | only ever told | only ever said | only ever talked
         only know | only have | only got
         but not how | but not what | but not which | but not when | but not where | but not who | not the new

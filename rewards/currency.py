@@ -12,22 +12,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal
 
 from rewards.abstention import says_unknown
 from rewards.alternatives import rivals
 from rewards.clauses import Sentence, scan, segment
 from rewards.commitment import Resolver
+from rewards.competition import competes
 from rewards.cues import Cue
+from rewards.forms import read_value
 from rewards.lexicon import STOP
 from rewards.mentions import GOLD, OTHER, STALE, Mention, Reading, find, find_all, read_answer
 from rewards.polarity import polarity
 from rewards.standings import STATED, Standing
 from rewards.text import BOX_OPEN, Text, tokenise
-from rewards.values import Question, Value, asks_yes_no, canon, read_question, read_value
+from rewards.values import Question, Value, asks_yes_no, canon, read_question
 from rewards.words import words
 
-GRADER_VERSION = "1.1"
+GRADER_VERSION = "1.2"
 """Changes whenever any verdict may change; result rows record it."""
 
 Verdict = Literal["correct", "stale", "hedged", "wrong", "refused"]
@@ -133,7 +136,7 @@ def _decide(
     nouns = {text.lower[s.mention.last] if s.mention.last < len(text.lower) else "." for s in known}
     kinds = {s.mention.quantity.kind for s in known if s.mention.quantity}
     spoken = {s.sentence for s in live if s.mention.who != OTHER}
-    live = [s for s in live if s.mention.who != OTHER or _competes(text, s, standings, asked, nouns, kinds, spoken)]
+    live = [s for s in live if s.mention.who != OTHER or competes(text, s, standings, asked, nouns, kinds, spoken)]
     refusals = _refusals(sentences)
     named_stale = any(s.mention.who == STALE for s in known)
     if BOX_OPEN in text.lower and not any(s.rank >= 80 for s in live):
@@ -154,11 +157,28 @@ def _decide(
     top = max(s.rank for s in live)
     leaders = [s for s in live if s.rank > top - 3.0]
     finals = [s for s in leaders if s.final]
+    if finals and _answers_twice(text, sentences, live):
+        return _grade("hedged", f"two answers: {_said(text, finals[-1])}", names_stale=named_stale)
     if finals and len({s.key for s in leaders}) > 1:
         last = finals[-1].sentence
         latest = [s for s in leaders if s.sentence == last]
         leaders = latest or leaders
     return _verdict(text, value, leaders, standings, sentences, asked, named_stale)
+
+
+def _answers_twice(text: Text, sentences: list[Sentence], live: list[Standing]) -> bool:
+    """ "Answer: A" and then "Answer: B", with the same words before both and nothing that takes A back."""
+    for a, b in pairwise(live):
+        if a.key == b.key or b.mention.first - a.mention.last > 12:
+            continue
+        labels = []
+        for s in (a, b):
+            at = [c[0] for cl in sentences[s.sentence].clauses for c in cl.cues if c[2] is Cue.FINAL]
+            at = [i for i in at if s.mention.first - 8 <= i < s.mention.first]
+            labels.append(text.lower[at[-1] : s.mention.first] if at else [])
+        if labels[0] == labels[1] and ("answer" in labels[0] or ":" in labels[0][:2]):
+            return True
+    return False
 
 
 def _concludes_otherwise(text: Text, sentences: list[Sentence], standings: list[Standing]) -> str:
@@ -263,66 +283,6 @@ def _about_asked(text: Text, leaders: list[Standing], sentences: list[Sentence],
 _SOURCES = words("per another other note notes session message entry according says say said earlier")
 
 
-def _competes(
-    text: Text,
-    s: Standing,
-    standings: list[Standing],
-    asked: Question,
-    nouns: set[str],
-    kinds: set[str],
-    spoken: set[int],
-) -> bool:
-    """Whether another quantity answers the question too, or is only something else that was counted."""
-    q = s.mention.quantity
-    low = text.lower
-    if q is None:
-        return True
-    last = s.mention.last
-    if not nouns:
-        return True
-    if q.kind in ("date", "weekday", "clock", "colon", "rate", "range") and q.kind not in kinds:
-        return False
-    for i in (s.index - 1, s.index + 1):
-        if 0 <= i < len(standings) and _chained(low, s, standings[i]):
-            return True
-    if _in_sum(low, s):
-        return False
-    if s.sentence in spoken and not _corrective(low, s):
-        return False
-    noun = low[last] if last < len(low) else "."
-    bare = not noun[0].isalpha()
-    if not (noun in nouns or bare or noun in asked.words):
-        return False
-    return bool(s.now or s.final or s.past or (noun in nouns and not bare) or _corrective(low, s))
-
-
-def _in_sum(low: list[str], s: Standing) -> bool:
-    """A term of a calculation ("15 + 12 = 27")."""
-    before = low[s.mention.first - 1] if s.mention.first else ""
-    after = low[s.mention.last] if s.mention.last < len(low) else ""
-    return before in _OPERATORS or after in _OPERATORS or after == "="
-
-
-_OPERATORS = words("+ × ÷ * x")
-
-
-def _corrective(low: list[str], s: Standing) -> bool:
-    return any(
-        w in ("mean", "sorry", "correction", "actually", "no")
-        for w in low[max(0, s.mention.first - 4) : s.mention.first]
-    )
-
-
-def _chained(low: list[str], a: Standing, b: Standing) -> bool:
-    if a.mention.first > b.mention.first:
-        a, b = b, a
-    between = low[a.mention.last : b.mention.first]
-    return len(between) <= 4 and all(w in _CHAIN for w in between)
-
-
-_CHAIN = frozenset((",", "or", "and", "/", "\n", "maybe", "perhaps", "possibly", "either", "|", ";", "the", "a"))
-
-
 def _refusal_prevails(
     text: Text, live: list[Standing], refusals: list[tuple[int, int, Cue]], sentences: list[Sentence]
 ) -> bool:
@@ -342,8 +302,19 @@ def _refusal_prevails(
         return not any(_answers(text, s) for s in first_after)
     if top < STATED and all(s.mention.first < last_refusal for s in leaders):
         return True
+    if top < STATED and all(s.mention.who == STALE for s in leaders) and _lacks_current(sentences, leaders[0]):
+        return True
     after_final = [s for s in leaders if s.mention.first > final_refusal]
     return final_refusal >= 0 and not after_final and not any(s.final for s in leaders)
+
+
+def _lacks_current(sentences: list[Sentence], lead: Standing) -> bool:
+    """ "I don't know the current one. It was M.": the refusal before it is about what holds now."""
+    return any(
+        {Cue.REFUSAL, Cue.CURRENT} <= {c[2] for c in clause.cues} and clause.first < lead.mention.first
+        for sentence in sentences
+        for clause in sentence.clauses
+    )
 
 
 def _answers(text: Text, s: Standing) -> bool:
@@ -366,6 +337,9 @@ def _without_commitment(
     asked: Question,
 ) -> Grade:
     """No mention stands: refused, hedged by echo or condition, or wrong."""
+    offered = {s.key for s in known if s.dead.startswith("conditional")}
+    if len(offered) > 1 and all(s.key in offered for s in standings):
+        return _grade("hedged", f"{_said(text, known[-1])}: {known[-1].dead}", names_stale=named_stale)
     torn = [s for s in known if s.dead.startswith(("echo", "inside"))]
     if len({s.key for s in torn}) > 1 and _refusals(sentences) and all(s.sentence == torn[0].sentence for s in torn):
         return _grade("hedged", f"does not know which: {_said(text, torn[-1])}", names_stale=named_stale)

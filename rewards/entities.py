@@ -40,6 +40,8 @@ class Asked:
     """Canonical relation nouns and lower-case names in the question."""
     who: bool
     """The answer itself is a person."""
+    content: frozenset[str]
+    """Its content words in canonical spelling."""
     named: bool
     """The question has the name of a person ("Leila's", "my brother Emil", "does Dov")."""
 
@@ -64,7 +66,8 @@ def asked_about(question: str) -> Asked:
             named = named or word.endswith("'s") or before in PERSONS or before in _ASKING
     me = bool(_SELF & set(low)) or not low or (not relatives and not named)
     who = bool({"who", "whom", "whose", "who's"} & set(low[:3])) or bool(_NAMES.search(text.raw.lower()))
-    return Asked(me, frozenset(persons), who, named)
+    content = frozenset(canon(w) for w in low if w[0].isalpha())
+    return Asked(me, frozenset(persons), who, content, named)
 
 
 def belongs_to_other(
@@ -97,6 +100,9 @@ def belongs_to_other(
                 blocked = True
             if low[i] in _AFTER_LINKS:
                 linked = True
+            owner = low[i + 1] if low[i] == "to" and low[i - 1] in ("belongs", "belonged") and i + 1 < len(low) else ""
+            if owner[:1].isalpha() and owner not in STOP and canon(owner) not in asked.persons:
+                return True, owner  # "M belongs to Renske"
             owned = low[i] == "your" and linked and i + 1 < len(low) and not asked.me and bool(asked.persons)
             if owned and not blocked and canon(low[i + 1]) not in asked.persons and low[i + 1] not in PERSONS:
                 return True, "you"  # "M is your team", of somebody else's team
@@ -133,6 +139,12 @@ def word_opens(low: list[str], i: int) -> bool:
 
 _ASKING = words("does did is was has will do can could are")
 _TIME_OWNERS = words("today yesterday tomorrow week month year day everyone let it that what there here")
+_ARRANGES = words("replaced swapped switched changed moved traded transferred enrolled picked chose")
+"""What "you" may do about the value of another person."""
+_NO_NAMES = words(
+    "answer total count number amount note notes message messages update list record records collection history"
+    " value information profile data anyone nobody today age size price rent time date day result score"
+)
 _OWNERS = words("your my his her their our for a an another some")
 
 
@@ -149,6 +161,8 @@ def _entity(text: Text, i: int, asked: Asked, start: int) -> bool | None:
             return not asked.me and bool(asked.persons)
         men, women = asked.persons & _MEN, asked.persons & _WOMEN
         return bool(women) if word == "his" else bool(men) if word == "hers" else None
+    if word in ("someone", "somebody") and following == "else":
+        return True
     if base == "user":
         return not asked.me and not asked.who and bool(asked.persons)
     if word in _YOU:
@@ -166,7 +180,7 @@ def _entity(text: Text, i: int, asked: Asked, start: int) -> bool | None:
             "initially",
         ):
             k += 1
-        if k < len(low) and low[k] in SPEECH_VERBS:
+        if k < len(low) and (low[k] in SPEECH_VERBS or (low[k] in _ARRANGES and not asked.named)):
             return None
         return not asked.me and not asked.who and bool(asked.persons)
     if base in PERSONS:
@@ -175,7 +189,8 @@ def _entity(text: Text, i: int, asked: Asked, start: int) -> bool | None:
             return None if owner and canon(following) in PERSONS else False
         if asked.who and not asked.persons:
             return None
-        if following == "-" or not _owned(low, i, start):
+        by_marriage = low[i + 1 : i + 5] == ["-", "in", "-", "law"]
+        if (following == "-" and not by_marriage) or following[0].isdigit() or not _owned(low, i, start):
             return None
         return not (i > 2 and low[i - 2] == "and" and low[i - 3] in _YOU)  # "you and your friends"
     if asked.persons and canon(base) in asked.persons:
@@ -184,10 +199,19 @@ def _entity(text: Text, i: int, asked: Asked, start: int) -> bool | None:
         return None
     if word != base:  # "Omar's is Saturday"
         return True if asked.named or following in PERSONS else None
-    if following in PERSON_VERBS and (
-        i == start or not low[i - 1][0].isalpha() or low[i - 1] in ("and", "but", "while")
-    ):
+    opens = i == start or not low[i - 1][0].isalpha() or low[i - 1] in ("and", "but", "while", "whereas")
+    if following in PERSON_VERBS and opens:
         return True  # "Omar lives in"
+    if word not in _NO_NAMES and word[-2:] != "ly" and canon(word) not in asked.content:
+        if following == "has" and (opens or low[i - 1] in ("that", "which", "what")):
+            return True  # "Maya has 2", "the number that Carla has won"
+        if (
+            following == "is"
+            and opens
+            and asked.named
+            and (low[i + 2] if i + 2 < len(low) else ".")[0] in "a0123456789"
+        ):
+            return True  # "Karim is a welder", "Edda is 9"
     if asked.named and i and low[i - 1] == "for" and any(w in asked.persons for w in low):
         return True  # "Friday for Leila, Saturday for Omar"
     return None

@@ -22,6 +22,7 @@ _PREVIOUS_ASKED = 10.0
 _SWAPS = words(
     "swapped swap swapping traded trading exchanged exchanging replaced replace replacing ditched dropped left gave"
 )
+_EQUALS = words("possible likely possibility option")
 _WHEN = words("last in at back earlier")
 _COMPARED = words("earlier older old prior first")
 _VERBAL = words("was were is are came comes went has have no been got gave preceded predates predated anymore")
@@ -97,6 +98,10 @@ class ClauseRules:
         kind, why = cue[2], self.quote(cue)
         word = self.low[cue[0]]
         if kind is Cue.PAST:
+            if word in ("started", "began") and "before" in self.low[max(0, cue[0] - 3) : cue[0]]:
+                return  # "A before you started with B"
+            if word == "what" and self.mode.event:
+                return  # "Soup is what you had" to "What did I have?"
             adjectives = {"old", "original", "former", "first"}.intersection(self.low[cue[0] : cue[1]])
             if adjectives & self.asked.words and not self.mode.previous:
                 return
@@ -112,8 +117,11 @@ class ClauseRules:
         elif kind is Cue.CURRENT:
             if word in ("new", "later") and word in self.asked.words:
                 return
+            if word == "ever" and after and self.close(cue[1], after.mention.first) and self.goes_on(after):
+                self.mark_past(after, why)  # "A, ever since B broke down"
+                return
             target = self.nearest(cue, clause, before, after)
-            if target:
+            if target and not (word == "still" and any(note.startswith("doubtful") for note in target.notes)):
                 self.mark_now(target, why)
         elif kind is Cue.NEG:
             target = after or before
@@ -135,8 +143,10 @@ class ClauseRules:
         elif kind is Cue.HEDGE:
             target = after or before
             if target:
-                target.rank += GUESS
-                target.notes.append(f"doubtful ({why})")
+                self.doubt(target, why)
+                rival = self.standings[target.index - 1] if target.index and target is before else target
+                if self.low[cue[1] - 1] in _EQUALS and rival.key != target.key and rival.sentence == target.sentence:
+                    self.doubt(rival, why)  # "M, but N is equally possible"
         elif kind is Cue.FUTURE:
             if after and not self.mode.future:
                 self.kill(after, f"only planned ({why})")
@@ -164,6 +174,11 @@ class ClauseRules:
             if target and "first" not in self.asked.words:
                 target.rank += _ONCE_FIRST
                 target.notes.append("first")
+
+    def doubt(self, s: Standing, why: str) -> None:
+        if not any(note.startswith("doubtful") for note in s.notes):
+            s.rank += GUESS
+            s.notes.append(f"doubtful ({why})")
 
     def until(self, cue: tuple[int, int, Cue], before: Standing | None, after: Standing | None) -> None:
         """ "M until May", "until May it was M", "M, until you moved to N"."""
@@ -233,6 +248,11 @@ class ClauseRules:
         if target is not None and not (self.mode.event and before is not None and not self.mode.previous):
             self.mark_past(target, why)
 
+    def goes_on(self, s: Standing) -> bool:
+        """Whether a word follows the mention, and so something is said of it."""
+        last = s.mention.last
+        return last < len(self.low) and self.low[last][0].isalpha()
+
     def next_mention(self, s: Standing) -> Standing | None:
         """The next mention in the same sentence."""
         at = s.index + 1
@@ -259,6 +279,10 @@ class ClauseRules:
         low = self.low
         change = any(w in CHANGE_VERBS for w in low[clause.first : here[-1].mention.first])
         origin = [c for c in clause.cues if c[2] is Cue.FROM]
+        if any("any" in low[max(clause.first, c[0] - 3) : c[0]] for c in origin):
+            for s in here:  # "any day from A to B"
+                self.kill(s, "one of a span")
+            return
         firsts = [s.mention.first for s in here]
         for cue in origin:
             at = bisect_left(firsts, cue[1])
@@ -269,7 +293,8 @@ class ClauseRules:
             if len(gap) > 3 or not all(w in LIGHT or w.endswith("ing") or not w[0].isalpha() for w in gap):
                 continue
             goal = any(w in ("to", "→", "into") for w in low[target.mention.last : target.mention.last + 8])
-            if change or (goal and target.mention.quantity is not None) or (goal and len(here) > 1):
+            opens = cue[0] == clause.first and low[target.mention.last : target.mention.last + 1] == ["to"]
+            if change or (goal and (target.mention.quantity is not None or len(here) > 1)) or opens:
                 self.mark_past(target, "from")
         for a, b in pairwise(here):
             between = low[a.mention.last : b.mention.first]

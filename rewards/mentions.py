@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import NamedTuple
 
 from rewards.lexicon import STOP
@@ -9,7 +10,7 @@ from rewards.numerals import Quantity
 from rewards.quantities import parse
 from rewards.sameness import same
 from rewards.text import Text
-from rewards.values import SKIPPED, Form, Question, Value, canon, canonical
+from rewards.values import SKIPPED, TITLES, Form, Question, Value, canon, canonical
 from rewards.words import words
 
 GOLD, STALE, OTHER = "gold", "stale", "other"
@@ -72,7 +73,7 @@ def find(reading: Reading, value: Value, asked: Question) -> list[Span]:
         elif form.kind == "list":
             spans += [Span(a, b, None, False) for a, b in _find_list(reading, form, asked)]
         elif form.kind == "sentence":
-            spans += [Span(a, b, None, False) for a, b in _find_bag(reading, form)]
+            spans += [Span(a, b, None, False) for a, b in _find_bag(reading, form, value)]
     return longest(spans)
 
 
@@ -156,9 +157,17 @@ def _match_at(words: list[str], at: int, form: Form, k: int) -> int | None:
             seen = seen or needed[k]
             end += 1
         elif needed[k]:
-            return None
+            gap = end
+            while form.stems and seen and gap < min(n, end + 3) and words[gap] in _BRIDGES:
+                gap += 1
+            if gap in (end, n) or words[gap] != wanted[k]:
+                return None
+            end = gap + 1
         k += 1
     return end if seen else None
+
+
+_BRIDGES = words(", and or then to for by with of at in on it you also is was")
 
 
 _BREAKS = frozenset('.,;:!?()\n/"|—→&+=\ue000\ue001')
@@ -171,6 +180,12 @@ def _part_of_more(reading: Reading, form: Form, k: int, at: int, end: int, first
     """Whether the words found are only a part of a longer name ("York" in "New York") or of another phrase."""
     text, low = reading.text, reading.text.lower
     size = len(form.words)
+    if form.words[0] in TITLES and k:
+        if last < len(low) and low[last][0].isalpha() and low[last] not in STOP:
+            return True  # a surname alone: "Black" is not "black coffee"
+        before = first - 1 - (first > 1 and low[first - 1] == ".")
+        if before >= 0 and TITLES.get(canon(low[before])) not in (None, TITLES[form.words[0]]):
+            return True
     if form.proper:
         if first and low[first - 1] in _NAME_BEGINNINGS and size == 1:
             return True
@@ -222,22 +237,32 @@ def _item_denied(reading: Reading, window: list[tuple[int, int, int]]) -> bool:
     low = reading.text.lower
     items = {i for a, b, _ in window for i in range(a, b)}
     between = range(max(0, window[0][0] - 1), window[-1][1])
-    return any(i not in items and (low[i] in _DENIALS or low[i].endswith("n't")) for i in between)
+    if any(i not in items and (low[i] in _DENIALS or low[i].endswith("n't")) for i in between):
+        return True
+    for (_, a, _), (b, _, _) in pairwise(window):  # "a fern plus a cactus; the bonsai died": another statement
+        if ";" in low[a:b] and any(w[0].isalnum() and w not in STOP for w in low[a:b]):
+            return True
+    return False
 
 
 SENTENCE_SHARE = 0.7
 """Of a long sentence gold, the share of its own content words that an answer must repeat (next to all its names)."""
 
 
-def _find_bag(reading: Reading, form: Form) -> list[tuple[int, int]]:
-    """A long sentence gold: all its numbers and names, and most of its other words, in any order."""
+def _find_bag(reading: Reading, form: Form, value: Value) -> list[tuple[int, int]]:
+    """A long sentence gold: all its numbers and names, and most of its other words, in any order. A denial among them
+    counts against it unless the gold has one too."""
     present = [w for w in form.words if w in reading.where]
     if any(name not in reading.where for name in form.names):
         return []
     if len(present) < SENTENCE_SHARE * len(form.words):
         return []
     positions = [reading.places[reading.where[w][0]] for w in present]
-    return [(min(positions), max(positions) + 1)]
+    first, last = min(positions), max(positions) + 1
+    denied = any(w in _DENIALS or w.endswith("n't") for w in reading.text.lower[max(0, first - 1) : last])
+    if denied and _DENIALS.isdisjoint(value.text.lower().split()) and "n't" not in value.text:
+        return []
+    return [(first, last)]
 
 
 def find_all(reading: Reading, gold: Value, stale: tuple[Value, ...], asked: Question) -> list[Mention]:
@@ -286,9 +311,10 @@ def _from_to_ranges(reading: Reading) -> list[Quantity]:
     for q in reading.quantities:
         before = out[-1] if out else None
         linked = before and before.last + 1 == q.first and low[before.last] in ("to", "through")
-        opened = before and before.kind == "number" and before.first and low[before.first - 1] == "from"
+        plain = before and before.kind in ("number", q.kind)
+        opened = before and plain and before.first and low[before.first - 1] == "from"
         if before and linked and opened and isinstance(q.value, float | int) and q.raw:
-            low_end = float(before.raw) * q.value / q.raw
+            low_end = float(before.raw) * q.value / q.raw if before.kind == "number" else float(before.value)  # ty: ignore[invalid-argument-type]
             unit = "" if q.kind == "number" else f"{q.kind}:{q.unit}"
             out[-1] = Quantity("range", (low_end, float(q.value)), unit, before.raw, q.word, before.first, q.last)
         else:
@@ -322,7 +348,8 @@ def _settle(found: list[Mention]) -> list[Mention]:
     for mention in found:
         while out and mention.first < out[-1].last:
             longer = mention.last - mention.first > out[-1].last - out[-1].first
-            if not longer:
+            loose = not mention.whole and not out[-1].whole and mention.first > out[-1].first  # lists that run together
+            if loose or not longer:
                 break
             out.pop()
         else:

@@ -190,11 +190,17 @@ class Numerals:
                 return None
             value, j, ordinal = words
         elif token in ("a", "an"):
-            if i + 1 < n and low[i + 1] in ("dozen", "couple", "hundred", "thousand", "million", "score"):
+            if i + 1 < n and low[i + 1] in SCALES:
+                words = words_to_number(["one", *low[i + 1 : i + 12]], 0, min(n - i, 12))
+                assert words is not None
+                return words[0], i + words[1], words[2]
+            if i + 1 < n and low[i + 1] in ("dozen", "couple", "score"):
                 value, j = 1.0, i + 1
             else:
                 return None
-        elif token == "half" and (k := self.after_article(i + 1)) and k < n and low[k] in ("dozen", "million"):
+        elif (
+            token == "half" and (k := self.after_article(i + 1)) and k < n and low[k] in ("dozen", "million", "percent")
+        ):
             value, j = 0.5, k
         elif token == "dozen" or token == "couple":
             value, j = 1.0, i

@@ -26,11 +26,12 @@ _NO_FOLLOWERS = words("you it they she he i not longer that there we the your") 
 }
 _NO_LEADERS = words(
     "a hard definite firm clear so is answer then therefore and or but say hence thus either maybe perhaps both"
-) | {",", ":", ".", "—", "\n", "(", "!", ";", BOX_OPEN}
+) | {",", ":", ".", "—", "\n", "(", "!", ";", "/", BOX_OPEN}
 _ENDED = words(
     "cancelled canceled ended stopped quit sold expired closed gave lost dropped ditched lapsed left finished"
     " terminated discontinued broke retired dissolved abandoned gone rid"
 )
+_GIVES_UP = words("given giving gone got getting walked cut weaned done let moved")
 _OBJECTS = words("it them that one")
 _HOLDING = words("have has own owns keep keeps got")
 _SUBJECTS = words("you it they she he i we")
@@ -67,6 +68,8 @@ def _particle(text: Text, i: int, asked: Question) -> bool | None:
         return False
     if after == "longer" or after in ("doubt", "question"):
         return None
+    if before in ("maybe", "perhaps", "possibly"):
+        return False
     if before in _NO_LEADERS or before in _AUX:
         return (
             False
@@ -160,6 +163,7 @@ def _clause_says(text: Text, clause: Clause, asked: Question) -> tuple[float, bo
         low[i] in _ENDED and not any(low[i].startswith(w[:5]) for w in asked.canon)
         for i in range(clause.first, clause.last)
     )
+    ended = ended or any(c[2] is Cue.LEAVE and low[c[0]] in _GIVES_UP and c[1] < clause.last for c in clause.cues)
     if any(c[2] is Cue.REFUSAL for c in clause.cues):
         return None
     opener_words = {w.split("'")[0] for w in low[clause.first : clause.first + 2]}

@@ -26,6 +26,7 @@ from rewards.units import (
 from rewards.words import words
 
 _LINKS = words("- to through til till until and a bis à")
+_HUNDREDTHS = words("cent cents pence ¢")
 _AFTER_ONCE = words("a an per every each in this last so weekly daily monthly yearly and or before already")
 
 
@@ -52,7 +53,7 @@ class _Parser(Calendar):
         if ":" in token and token != ":":
             return self.colon(i)
         if token[0].isdigit() and (token.count("-") == 2 or token.count("/") == 2 or token.count(".") == 2):
-            return self.numeric_date(i)
+            return self.stamp(i)
         if token in MONTHS:
             return self.month_first(i)
         if token in WEEKDAYS:
@@ -146,6 +147,8 @@ class _Parser(Calendar):
             return Quantity("percent", value, "", value, "%", first, j + 1)
         if token in ("percent", "pct", "percentage"):
             return Quantity("percent", value, "", value, token, first, j + 1)
+        if token in _HUNDREDTHS:
+            return Quantity("money", value / 100, "", value, token, first, j + 1)
         if token == "per" and j + 1 < n and low[j + 1] == "cent":
             return Quantity("percent", value, "", value, "percent", first, j + 2)
         if token in CURRENCY_SIGNS and (not low[j - 1][0].isdigit() or (j + 1 < n and low[j + 1][0].isdigit())):
@@ -307,7 +310,10 @@ class _Parser(Calendar):
         """The number read up to token j as the low end of "6-8", "six to eight hours", "between 6 and 8", or "5-2"."""
         low, n = self.low, self.n
         k, word = j, low[j]
-        if word in MEASURES or word in DURATIONS or word == "%" or word in CURRENCIES:  # "6 hours to 8 hours"
+        if word == "°" and j + 2 < n and low[j + 1] in ("c", "f"):  # "24°C and 26°C"
+            k = j + 2
+            word = low[k]
+        elif word in MEASURES or word in DURATIONS or word == "%" or word in CURRENCIES:  # "6 hours to 8 hours"
             k = j + 1
             if k >= n or (word == "a" and low[k] != "-"):
                 return None
@@ -317,7 +323,7 @@ class _Parser(Calendar):
         between = first > 0 and low[first - 1] == "between"
         if first > 1 and low[first - 1] in CURRENCY_SIGNS:
             between = low[first - 2] == "between"
-        if (word == "and") != between:
+        if (word == "and") != between or (word == "to" and first > 0 and low[first - 1] == "by"):
             return None
         if word != "-" and first > 0 and low[first - 1] == "from" and not self.spans_a_range(first):
             return None

@@ -154,7 +154,7 @@ def _number_matches(plain: Quantity, other: Quantity, asked: frozenset[str], *, 
         )
     if other.kind == "rate":
         assert isinstance(other.value, tuple)
-        return _close(value, other.value[0]) and bool(asked & {"many", "times"})
+        return _close(value, other.value[0]) and bool(asked & {"many", "times", "often"})
     if other.kind == "date":
         assert isinstance(other.value, tuple)
         return bool(asked & {"year", "when"}) and other.value[0] == value and 1800 <= value <= 2199

@@ -52,9 +52,13 @@ _FORMER_PERSON = re.compile(
 _NOW_WORDS = words("currently now current still latest nowadays today recent recently presently")
 
 
+_LEAD_IN = re.compile(r"^[^?:]*:(?=(?:\s+\S+){4})|\bbefore (?:i|we) (?:forget|go|leave|start|ask)\b")
+"""What a question opens with and does not ask ("Before I forget:")."""
+
+
 def question_mode(asked: Question) -> Mode:
-    words = asked.words
-    lowered = asked.text.lower()
+    lowered = _LEAD_IN.sub(" ", asked.text.lower())
+    words = frozenset(re.findall(r"[^\W_]+", lowered))
     past = bool(words & {"did", "was", "were", "had", "used", "have", "been"})
     previous = ("before" in words and past) or "used to" in lowered or "until" in words
     if not words & _NOW_WORDS:

@@ -67,6 +67,7 @@ TOKEN = re.compile(
     r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}(?!\d)|\d{1,2}[/.]\d{1,2}[/.]\d{4}(?!\d)"  # numeric dates
     r"|\d+(?::\d+)+"  # clock times, m:ss, ratios
     r"|\d{1,3}(?:,\d{3})+(?!\d)(?:\.\d+)?|\d+(?:\.\d+)?|(?<![\w.])\.\d+"  # numbers
+    r"|(?<!\w)[A-Za-z](?:\+\+|[+-])(?![\w+-])"  # grades, blood groups: B+ is not B
     r"|[apAP]\.[mM]\.?|[^\W\d_]+(?:'[^\W\d_]+)*"  # words
     r"|\n|[^\w\s]"  # a line break, one mark
 )

@@ -12,8 +12,11 @@ from rewards.currency import grade, mentions_value
 from tests.conftest import SHARED
 
 VARIATIONS = Path(__file__).parent / "data" / "grader_variations.jsonl"
+OWN_SUITE = VARIATIONS.with_name("grader_own_suite.jsonl")
+CHATTY = VARIATIONS.with_name("grader_fresh_suite.jsonl")
 CASES = SHARED / "cases" / "answers.jsonl"
 NEVER_REWARDED = {"hedge_list", "echo_gaming", "digit_boundary", "compound_fragment", "negation_past", "two_entity"}
+GAMED = {"reward_hacking", "generated"}
 
 
 def suite(path: Path) -> list[dict]:
@@ -23,16 +26,17 @@ def suite(path: Path) -> list[dict]:
 
 
 @pytest.mark.parametrize(
-    ("path", "verdicts", "rewards"), [(CASES, 0.99, 0.99), (VARIATIONS, 0.99, 0.995)], ids=["given", "own"]
+    ("path", "verdicts", "rewards"),
+    [(CASES, 0.99, 0.99), (VARIATIONS, 0.99, 0.995), (OWN_SUITE, 0.98, 0.99), (CHATTY, 0.97, 0.985)],
+    ids=["given", "variations", "own suite", "chatty"],
 )
 def test_labelled_cases(path: Path, verdicts: float, rewards: float) -> None:
     lines = by_kind(suite(path))
     n = sum(line.n for line in lines)
     assert sum(line.verdict for line in lines) >= verdicts * n
     assert sum(line.r_cur for line in lines) >= rewards * n
-    assert {line.kind: line.false_positive for line in lines if line.kind in NEVER_REWARDED} == dict.fromkeys(
-        NEVER_REWARDED, 0
-    )
+    assert {line.kind for line in lines} >= NEVER_REWARDED
+    assert not [line.kind for line in lines if line.kind in NEVER_REWARDED | GAMED and line.false_positive]
 
 
 def test_rewards_follow_the_verdict() -> None:
