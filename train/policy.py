@@ -24,6 +24,7 @@ from torch import Tensor
 
 from supersede_env.errors import UserError
 from supersede_env.protocol import Message
+from train.attention import register
 from train.cache import LockstepCache
 from train.weights import choose_device, choose_dtype, resolve
 
@@ -79,7 +80,7 @@ class LocalPolicy:
         try:
             tokenizer = AutoTokenizer.from_pretrained(source)
             loaded = AutoModelForCausalLM.from_pretrained(
-                source, dtype=choose_dtype(dtype, where), attn_implementation="sdpa"
+                source, dtype=choose_dtype(dtype, where), attn_implementation=register()
             )
         except (OSError, ValueError) as error:
             reason = str(error).strip().splitlines()[0]
