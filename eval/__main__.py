@@ -12,6 +12,8 @@ COMMANDS = {
     "supersede": ("eval.heldout", "evaluate a model or endpoint on Supersede episodes"),
     "compare": ("eval.compare", "paired comparison of two runs"),
     "table": ("eval.table", "finished runs side by side, with a plot"),
+    "grader-report": ("eval.grader_report", "the grader on given cases, judged answers, golds and stale forms"),
+    "judge-audit": ("rewards.judge", "probe an LLM judge before it may score"),
 }
 
 USAGE = """usage: python -m eval COMMAND [options]

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Protocol
 
 from eval.stats import UNSCORED_LIMIT, wilson
 from rewards.currency import GRADER_VERSION
@@ -123,14 +123,20 @@ def _task_fields(episode: Episode) -> dict[str, Any]:
     }
 
 
+class RecordedInfo(Protocol):
+    """Any dataclass: its fields, compared one by one, say whether two invocations are the same run."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+
 class RunFolder:
     """One condition's run folder. `open` refuses a folder that another configuration made."""
 
-    def __init__(self, folder: Path, info: RunInfo) -> None:
+    def __init__(self, folder: Path, info: RecordedInfo) -> None:
         self.folder, self.info = folder, info
 
     @classmethod
-    def open(cls, folder: Path, info: RunInfo) -> RunFolder:
+    def open(cls, folder: Path, info: RecordedInfo) -> RunFolder:
         """Create the folder, or take up the one that an equal invocation left. Raises `UserError`."""
         file = folder / RUN_FILE
         if file.is_file():

@@ -113,8 +113,7 @@ def plot(columns: Sequence[Column], metrics: Sequence[dict[str, Any]], file: Pat
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    grpo = [line for line in metrics if line.get("phase") == "grpo"]
-    figure, axes = pyplot.subplots(1, 2 if grpo else 1, figsize=(11 if grpo else 6, 4), squeeze=False)
+    figure, axes = pyplot.subplots(1, 2 if metrics else 1, figsize=(11 if metrics else 6, 4), squeeze=False)
     left = axes[0][0]
     names = [column.label for column in columns]
     values = [column.summary.accuracy for column in columns]
@@ -126,11 +125,12 @@ def plot(columns: Sequence[Column], metrics: Sequence[dict[str, Any]], file: Pat
     left.set_ylabel("share of episodes")
     left.set_title("correct (95 % interval) and, narrow, stale")
     left.tick_params(axis="x", rotation=20)
-    if grpo:
+    if metrics:
         right = axes[0][1]
-        steps = [line["step"] for line in grpo]
-        right.plot(steps, [line["reward"] for line in grpo], marker=".", label="mean reward")
-        right.plot(steps, [line["varied_share"] for line in grpo], linestyle=":", label="groups with variance")
+        steps = [line["step"] for line in metrics]
+        right.plot(steps, [line["reward"] for line in metrics], marker=".", label="mean reward")
+        varied = [line["varied_groups"] / line["groups"] for line in metrics]
+        right.plot(steps, varied, linestyle=":", label="groups with variance")
         right.set_xlabel("GRPO step")
         right.set_title("training (sampled)")
         right.legend()

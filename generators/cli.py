@@ -14,11 +14,14 @@ from typing import Any
 
 from generators.config import config_from_dict
 from generators.language import SPLITS
-from generators.timelines import generate, training_set, validation_set
+from generators.timelines import DATASET_VERSION, fingerprint, generate, training_set, validation_set
 
 
-def readable(record: dict[str, Any], width: int = 110) -> str:
-    """One episode with its true history, gold, superseded values and evidence."""
+def readable(record: dict[str, Any], width: int = 110, shorten: int = 0) -> str:
+    """One episode with its true history, gold, superseded values and evidence.
+
+    Assistant turns longer than `shorten` characters are cut (0: never).
+    """
     tags, history = record["tags"], record["history"]
     out = [f"{record['id']}   {', '.join(f'{k}={v}' for k, v in tags.items())}", ""]
     evidence = {tuple(pair) for pair in record["evidence"]}
@@ -26,7 +29,10 @@ def readable(record: dict[str, Any], width: int = 110) -> str:
         out.append(f"--- session {i}, {session['date']}")
         for j, turn in enumerate(session["turns"]):
             mark = "*" if (i, j) in evidence else " "
-            out.append(textwrap.fill(f"{turn['role']}: {turn['content']}", width, initial_indent=f" {mark} ",
+            content = turn["content"]
+            if shorten and turn["role"] == "assistant" and len(content) > shorten:
+                content = f"{content[:shorten].rsplit(' ', 1)[0]} ... ({len(content.split())} words)"
+            out.append(textwrap.fill(f"{turn['role']}: {content}", width, initial_indent=f" {mark} ",
                                      subsequent_indent="     "))
     out += ["", f"question ({record['question_date']}): {record['question']}", f"asks:       {record['asks']}",
             f"gold:       {record['gold']}", f"superseded: {', '.join(record['stale']) or '-'}",
@@ -44,6 +50,23 @@ def readable(record: dict[str, Any], width: int = 110) -> str:
     return "\n".join(out)
 
 
+PAGE = (("control", 1), ("curriculum", 1), ("curriculum", 2), ("curriculum", 3), ("curriculum", 4), ("curriculum", 5),
+        ("curriculum", 6), ("hard", 1), ("hard", 2), ("quick", 1))
+"""(preset, seed) of the episodes on the page of ten."""
+
+
+def page() -> str:
+    """Ten episodes as a Markdown page; the last is from the validation banks."""
+    out = ["# Ten generated timelines", "",
+           "Made by `python -m generators.timelines --page > docs/timelines_ten.md`. Long assistant turns are cut "
+           "here; `*` marks the evidence, `>` the asked fact.", ""]
+    for i, (name, seed) in enumerate(PAGE):
+        split = "validation" if i == len(PAGE) - 1 else "train"
+        record = generate(seed, name, split=split)
+        out += [f"## {i + 1}. {name}: {record['asks']}", "", "```text", readable(record, shorten=160), "```", ""]
+    return "\n".join(out)
+
+
 def parser() -> argparse.ArgumentParser:
     p = argparse.ArgumentParser(prog="python -m generators.timelines", description=__doc__,
                                 formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -54,6 +77,9 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--count", type=int, default=1, help="how many episodes, from consecutive seeds")
     p.add_argument("--show", action="store_true", help="print for reading instead of JSON lines")
     p.add_argument("--set", choices=("training", "validation"), help="stream one of the fixed sets instead")
+    p.add_argument("--fingerprints", action="store_true",
+                   help="print the version and sha256 of both fixed sets (language/fixed_sets.json)")
+    p.add_argument("--page", action="store_true", help="print the Markdown page of ten episodes")
     return p
 
 
@@ -64,6 +90,14 @@ def main(argv: list[str] | None = None) -> int:
     except ValueError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
+    if args.fingerprints:
+        made = {"version": DATASET_VERSION, "training": fingerprint(training_set()),
+                "validation": fingerprint(validation_set())}
+        print(json.dumps(made, indent=1))
+        return 0
+    if args.page:
+        print(page(), end="")
+        return 0
     if args.set:
         records = training_set() if args.set == "training" else validation_set()
     else:

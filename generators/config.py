@@ -22,8 +22,8 @@ class Styles:
     """Weight: the change is told in other words, without a marker such as "update"."""
     correction: int = 10
     """Weight: an earlier statement is corrected (never where the question asks for the previous value)."""
-    reversion: int = 40
-    """Percent: an earlier value comes back where the history allows it, half of the time without being named."""
+    reversion: int = 60
+    """Percent of episodes in which an earlier value may become true again, named or not."""
     increment: int = 50
     """Percent: a change of a countable side fact is told as a difference ("two more"). Count questions need it > 0."""
     plan: int = 35
@@ -76,6 +76,8 @@ class TimelineConfig:
     """Other facts tracked along the way, some of which change too."""
     tips: Range = (0, 2)
     """Longer pieces of advice in an assistant turn (about 22 words each)."""
+    long_sessions: int = 8
+    """Percent of sessions that go on at the length of LongMemEval's: `LONG_TURNS` turns, `LONG_TIPS` pieces each."""
     chat: Range = (1, 2)
     """Off-topic sentences in a user turn."""
     echo: int = 10
@@ -99,6 +101,9 @@ class TimelineConfig:
     asks: Asks = field(default_factory=Asks)
 
 
+LONG_TURNS: Range = (8, 13)
+LONG_TIPS: Range = (8, 34)
+
 # Difficulty -> ranges of (updates, distractors, repeats, facts).
 LEVELS: dict[int, tuple[Range, Range, Range, Range]] = {
     1: ((1, 1), (0, 1), (0, 0), (0, 1)),
@@ -115,24 +120,25 @@ PRESETS: dict[str, TimelineConfig] = {
     # The saturated kind: explicit updates, talk without values in between, the answer is the last value told.
     "control": TimelineConfig(
         preset="control", difficulty=(1, 1), updates=(2, 3), distractors=(0, 0), repeats=(0, 0), facts=(0, 0),
-        turns=(2, 2), echo=0, balanced=False, third_person=0, preamble=0, styles=_PLAIN, tips=(0, 0),
+        turns=(2, 2), long_sessions=0, echo=0, balanced=False, third_person=0, preamble=0, styles=_PLAIN, tips=(0, 0),
         asks=Asks(current=1, previous=0, count=0, yesno=0, change=0, abstain=0)),
     "curriculum": TimelineConfig(),
     "hard": TimelineConfig(
         preset="hard", difficulty=(5, 5), updates=(2, 3), distractors=(3, 4), turns=(2, 12), tips=(0, 4),
         styles=Styles(explicit=15, implicit=45, paraphrased=30, correction=10, no_update=0)),
-    # For a model of about 100M parameters: prompts of about 300 tokens, plain words, few values.
+    # For a model of about 100M parameters: prompts of about 150 tokens, plain words, few values, one fact.
     "quick": TimelineConfig(
-        preset="quick", difficulty=(2, 2), sessions=(3, 4), turns=(2, 2), updates=(1, 1), distractors=(1, 2),
-        echo=0, repeats=(0, 1), facts=(0, 1), tips=(0, 0), chat=(2, 3), third_person=15, preamble=0, notes_chars=160,
+        preset="quick", difficulty=(2, 2), sessions=(3, 4), turns=(2, 2), updates=(1, 1), distractors=(1, 1),
+        long_sessions=0, echo=0, repeats=(0, 1), facts=(0, 0),
+        tips=(0, 0), chat=(0, 1), third_person=15, preamble=0, notes_chars=160,
         styles=Styles(explicit=45, implicit=0, paraphrased=45, correction=0, reversion=0, increment=0, late=30,
                       repeat=50, forget=0, no_update=5),
         asks=Asks(current=100, previous=0, count=0, yesno=0, change=0, abstain=0)),
     # The length and turn distribution of LongMemEval's knowledge-update rows: two sessions, long assistant turns.
     "longmemeval": TimelineConfig(
-        preset="longmemeval", difficulty=(3, 3), sessions=(2, 2), turns=(11, 13), updates=(1, 1), distractors=(1, 2),
-        repeats=(0, 1), facts=(2, 4), tips=(6, 26), chat=(2, 4), gap_days=(2, 90),
-        styles=Styles(explicit=25, implicit=50, paraphrased=25)),
+        preset="longmemeval", difficulty=(3, 3), sessions=(2, 2), turns=(11, 13), long_sessions=0,
+        updates=(1, 1), distractors=(1, 2), repeats=(0, 1), facts=(2, 4), tips=(8, 34), chat=(2, 4), gap_days=(2, 90),
+        styles=Styles(explicit=60, implicit=25, paraphrased=15, late=35)),
 }
 
 

@@ -11,7 +11,7 @@ import json
 import re
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
+from pathlib import Path
 from typing import Any
 
 SPLITS = ("train", "validation")
@@ -55,7 +55,7 @@ class Language:
 
 
 def _load(name: str) -> Any:
-    return json.loads(resources.files("generators").joinpath("language", name).read_text(encoding="utf-8"))
+    return json.loads(Path(__file__).with_name("language").joinpath(name).read_text(encoding="utf-8"))
 
 
 def _forms(templates: str | list[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:

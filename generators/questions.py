@@ -6,11 +6,13 @@ from dataclasses import dataclass, replace
 
 from generators.config import TimelineConfig
 from generators.draw import Draw
+from generators.facts import EFFECTS, USER, Event, Slot, World, held, make_person, make_slot, previous_of
 from generators.language import Language
 from generators.render import fill, phrases, sentence_case, topic
 from generators.values import universe
-from generators.world import EFFECTS, USER, Event, Slot, World, held, make_person, previous_of
 
+NOTHING_YET = "Nothing to note yet."
+"""The oracle's notes before any tracked fact came up: an empty reply would teach a model to say nothing."""
 ORDERED = ("count", "quantity", "money", "duration")
 """Value types of which one can be larger than another, so that "up or down?" makes sense."""
 
@@ -120,10 +122,13 @@ def _change(draw: Draw, config: TimelineConfig, bank: Language, world: World) ->
 
 
 def _abstain(draw: Draw, config: TimelineConfig, bank: Language, world: World) -> Question:
-    """Asks the attribute of somebody for whom it was never mentioned."""
-    taken = {e.slot.person.name for e in world.events}
-    free_user = all(e.slot.person != USER for e in world.events if e.slot.attribute == world.slot.attribute)
-    person = USER if free_user and draw.percent(50) else make_person(draw, bank, taken)
+    """Asks something that was never mentioned: of a person known for other things, of a stranger, or of the user."""
+    if draw.percent(30):
+        return _abstain_unmentioned(draw, config, bank, world)
+    known = {e.slot.person.name: e.slot.person for e in world.events}
+    informed = {e.slot.person.name for e in world.events if e.slot.attribute == world.slot.attribute}
+    others = [person for name, person in known.items() if name not in informed]
+    person = draw.pick(others) if others and draw.percent(60) else make_person(draw, bank, set(known))
     slot = replace(world.slot, person=person)
     boolean = bank.attributes[slot.attribute].value_type == "boolean"
     text = _template(draw, config, bank, slot, "qy" if boolean else "q")
@@ -134,23 +139,27 @@ def _abstain(draw: Draw, config: TimelineConfig, bank: Language, world: World) -
     return Question(text, gold, [], gold.split(".")[0] + ".", [])
 
 
-def _known(world: World, session: int) -> dict[Slot, list[str]]:
-    """What a perfect listener knows after a session: each slot's values in true order, misstatements taken out."""
-    known: dict[Slot, list[str]] = {}
-    for event in world.events:
-        if event.session is None or event.session > session:
-            continue
+def _abstain_unmentioned(draw: Draw, config: TimelineConfig, bank: Language, world: World) -> Question:
+    """Asks the user's value of an attribute that never came up."""
+    mentioned = {e.slot.attribute for e in world.events}
+    attribute = draw.pick([a for a in bank.attributes.values() if a.name not in mentioned])
+    slot = make_slot(draw, bank, attribute, USER)
+    text = _template(draw, config, bank, slot, "qy" if attribute.value_type == "boolean" else "q")
+    gold = bank.wrappers["abstain"][0][0].replace("{topic}", topic(bank, slot, "second"))
+    return Question(text, gold, [], gold, [])
+
+
+def _listen(known: dict[Slot, list[str]], event: Event) -> None:
+    """Take one telling into what a perfect listener knows: a slot's values in true order, misstatements taken out."""
+    if event.kind == "prior":
+        values = known[event.slot]
+        values.insert(len(values) - 1, event.value)
+    elif event.kind in EFFECTS:
         values = known.setdefault(event.slot, [])
-        if event.kind == "prior":
-            values.insert(len(values) - 1, event.value)
-        elif event.kind in EFFECTS:
-            if event.kind == "correct" and values:
-                values.pop()
-            if not values or values[-1] != event.value:
-                values.append(event.value)
-        elif not values:
-            del known[event.slot]
-    return known
+        if event.kind == "correct":
+            values.pop()
+        if not values or values[-1] != event.value:
+            values.append(event.value)
 
 
 def _note(bank: Language, slot: Slot, values: list[str], with_previous: bool) -> str:
@@ -164,18 +173,42 @@ def _note(bank: Language, slot: Slot, values: list[str], with_previous: bool) ->
 def oracle_notes(config: TimelineConfig, bank: Language, world: World) -> list[str]:
     """For each session the notes of an ideal note-taker, shortened until they fit.
 
-    What gives way first: the previous values of side facts, then side facts about others, then all side facts.
+    Previous values are kept only where a question or an unnamed return may need them. What gives way first: the
+    previous values of side facts, then side facts about others, then all side facts.
     """
-    notes = []
+    known: dict[Slot, list[str]] = {}
+    written: dict[tuple[Slot, bool], str] = {}
+    told = world.told()
+    at, notes, text = 0, [], ""
     for session in range(len(world.days)):
-        known = _known(world, session)
-        for level in range(4):
-            text = " ".join(_note(bank, slot, values, slot == world.slot or level == 0)
-                            for slot, values in known.items() if _kept(world, slot, level))
-            if len(text) <= config.notes_chars:
-                break
-        notes.append(text)
+        news = at
+        while at < len(told) and told[at].session == session:
+            _listen(known, told[at])
+            for with_previous in (True, False):
+                written.pop((told[at].slot, with_previous), None)
+            at += 1
+        if at > news:
+            text = _shortest(config, bank, world, known, written)
+        notes.append(text or NOTHING_YET)
     return notes
+
+
+def _shortest(config: TimelineConfig, bank: Language, world: World, known: dict[Slot, list[str]],
+              written: dict[tuple[Slot, bool], str]) -> str:
+    text = ""
+    wants_previous = bool(config.asks.previous or config.asks.change or config.styles.reversion)
+    for level in range(4):
+        parts = []
+        for slot, values in known.items():
+            if _kept(world, slot, level):
+                key = (slot, wants_previous and (slot == world.slot or level == 0))
+                if key not in written:
+                    written[key] = _note(bank, slot, values, key[1])
+                parts.append(written[key])
+        text = " ".join(parts)
+        if len(text) <= config.notes_chars:
+            break
+    return text
 
 
 def _kept(world: World, slot: Slot, level: int) -> bool:

@@ -9,22 +9,27 @@ The world comes first (`world`), then the question and all that follows from the
 
 from __future__ import annotations
 
+import hashlib
+import json
 import sys
-from collections.abc import Iterator
+import zlib
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from generators.config import PRESETS, TimelineConfig, check, config_from_dict, preset
 from generators.draw import Draw
+from generators.facts import EFFECTS, USER, Event, World
 from generators.language import SPLITS, language
 from generators.questions import ask, oracle_notes
-from generators.render import render, stamp
-from generators.world import EFFECTS, USER, Event, World, build
+from generators.render import day_text, render, stamp
+from generators.world import build
 
 DATASET_VERSION = "1"
 """Changes whenever the bytes of the fixed sets change."""
 
 __all__ = [
-    "DATASET_VERSION", "PRESETS", "TimelineConfig", "config_from_dict", "generate", "training_set", "validation_set",
+    "DATASET_VERSION", "PRESETS", "TimelineConfig", "config_from_dict", "fingerprint", "generate", "training_set",
+    "validation_set",
 ]
 
 
@@ -43,7 +48,7 @@ def generate(seed: int, config: TimelineConfig | str = "curriculum", *, split: s
     sessions = render(draw, settings, bank, world)
     question = ask(draw, settings, bank, world)
     return {
-        "id": f"timeline-{settings.preset}-{split}-{seed}",
+        "id": f"timeline-{_name(settings)}-{split}-{seed}",
         "sessions": sessions,
         "question": question.text,
         "question_date": stamp(world.question_day, 480 + draw.below(800)),
@@ -61,6 +66,13 @@ def generate(seed: int, config: TimelineConfig | str = "curriculum", *, split: s
             "oracle_answer": question.answer,
         },
     }
+
+
+def _name(settings: TimelineConfig) -> str:
+    """The preset's name, with a checksum of the settings where they differ from it, so that ids stay unique."""
+    if settings == PRESETS.get(settings.preset):
+        return settings.preset
+    return f"{settings.preset}~{zlib.crc32(repr(settings).encode()):08x}"
 
 
 def _fixed(config: str, split: str, first_seed: int, count: int) -> Iterator[dict[str, Any]]:
@@ -85,10 +97,18 @@ def validation_set(preset: str = "curriculum") -> Iterator[dict[str, Any]]:
     return _fixed(preset, "validation", 2_000_000, 300)
 
 
+def fingerprint(records: Iterable[dict[str, Any]]) -> str:
+    """sha256 of the records as canonical JSON lines; `language/fixed_sets.json` holds those of the two fixed sets."""
+    digest = hashlib.sha256()
+    for record in records:
+        digest.update(json.dumps(record, sort_keys=True, ensure_ascii=True).encode() + b"\n")
+    return digest.hexdigest()
+
+
 def _event(world: World, event: Event) -> dict[str, Any]:
     slot = event.slot
     return {
-        "date": stamp(event.day, 0)[:16], "person": slot.person.label("user's") if slot.person != USER else "user",
+        "date": day_text(event.day), "person": slot.person.label("user's") if slot.person != USER else "user",
         "attribute": slot.attribute, "entity": slot.entity, "kind": event.kind, "style": event.style,
         "value": event.value, "delta": event.delta, "named": event.named, "session": event.session,
         "turn": event.turn, "text": event.text, "asked_slot": slot == world.slot,
@@ -101,7 +121,10 @@ STYLE_OF_KIND = {"plan": "plan", "plan_failed": "plan", "cancel": "plan", "late"
 
 
 def _tags(config: TimelineConfig, split: str, world: World, value_type: str) -> dict[str, Any]:
-    """What an episode is made of, for curricula and for reports."""
+    """What an episode is made of, for curricula and for reports.
+
+    Of an abstention, the attribute is that of the fact that was told, while the asked one was not.
+    """
     own = [e for e in world.told() if e.slot.attribute == world.slot.attribute]
     effects = [e for e in own if e.slot == world.slot and e.kind in EFFECTS]
     styles = {STYLE_OF_KIND[e.kind] for e in own if e.kind in STYLE_OF_KIND}

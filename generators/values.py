@@ -1,8 +1,8 @@
 """Values of every type, drawn from pools and grids that the two splits share no open-class member of.
 
-A grid is [low, high, step]; the train split takes its members with an even index, the validation split the odd ones,
-so that amounts never repeat across splits. Closed classes (weekdays, frequencies, yes/no) are shared and listed in
-`CLOSED_TYPES`; small whole counts below `SMALL_COUNT` are too few to split by meaning, but are split all the same.
+A grid is [low, high, step]; which split a number belongs to depends on the number alone (`number_side`), so that
+amounts never repeat across splits, whichever attribute they belong to. Closed classes (weekdays, frequencies, yes/no)
+are shared and listed in `CLOSED_TYPES`. Small counts are split as well, though totals after increments may meet.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MONTHS = ("January", "February", "March", "April", "May", "June", "July", "Augus
           "November", "December")
 MONTH_DAYS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 # Minutes past the hour of clock times: the splits never meet.
-CLOCK_MINUTES = {"train": (5, 20, 35, 50), "validation": (10, 25, 40, 55)}
+CLOCK_MINUTES = {"train": (5, 15, 20, 35, 50), "validation": (10, 25, 40, 45, 55)}
 
 
 def number_text(value: int, form: str) -> str:
@@ -35,9 +35,14 @@ def universe(split: str, name: str) -> tuple[str, ...]:
     return tuple(_universe(bank, bank.attributes[name]))
 
 
-def grid_numbers(split: str, spec: dict[str, Any]) -> Sequence[int]:
+def number_side(n: int) -> str:
+    """The split that may use a number: even ones (round hundreds and up by their tens) are for training."""
+    return "validation" if (n // 10 if n >= 100 and n % 10 == 0 else n) % 2 else "train"
+
+
+def grid_numbers(split: str, spec: dict[str, Any]) -> list[int]:
     low, high, step = spec["grid"]
-    return range(low, high + 1, step)[(0 if split == "train" else 1)::2]
+    return [n for n in range(low, high + 1, step) if number_side(n) == split]
 
 
 def _universe(bank: Language, attribute: Attribute) -> Sequence[str]:
@@ -67,4 +72,4 @@ def _dates(split: str, spec: dict[str, Any]) -> list[str]:
 def _records(split: str, spec: dict[str, Any]) -> list[str]:
     del spec
     parity = 0 if split == "train" else 1
-    return [f"{won}-{lost}" for won in range(3, 15) for lost in range(3, 12) if (won + lost) % 2 == parity]
+    return [f"{won}-{lost}" for won in range(6, 17) for lost in range(3, 12) if (won + lost) % 2 == parity]

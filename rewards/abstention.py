@@ -3,14 +3,28 @@
 from __future__ import annotations
 
 from rewards.clauses import scan, segment
-from rewards.lexicon import STOP, Cue
+from rewards.cues import Cue
+from rewards.lexicon import STOP
 from rewards.mentions import find, read_answer
 from rewards.quantities import parse
 from rewards.text import Text
 from rewards.values import Question, canon, read_value
+from rewards.words import words
 
-_GUESSES = ("probably likely presumably guess estimate assume suppose think believe perhaps maybe").split()
-_DENIALS = frozenset(("not", "never", "no", "nothing", "none", "only", "without"))
+_GUESSES = [
+    "probably",
+    "likely",
+    "presumably",
+    "guess",
+    "estimate",
+    "assume",
+    "suppose",
+    "think",
+    "believe",
+    "perhaps",
+    "maybe",
+]
+_DENIALS = words("not never no nothing none only without")
 
 
 def says_unknown(text: Text, gold: str, asked: Question) -> tuple[bool, str]:
@@ -34,7 +48,9 @@ def says_unknown(text: Text, gold: str, asked: Question) -> tuple[bool, str]:
     ]
     for n, clause in enumerate(clauses):
         shared = {canon(low[i]) for i in range(clause.first, clause.last)} & asked.canon
-        denied = [c for c in clause.cues if c[2] is Cue.NEG and low[c[0]] not in ("wrong", "false", "instead", "rather")]
+        denied = [
+            c for c in clause.cues if c[2] is Cue.NEG and low[c[0]] not in ("wrong", "false", "instead", "rather")
+        ]
         bare_no = next((i for i in range(clause.first, clause.last) if low[i] in ("no", "zero", "none")), None)
         if shared and denied:
             said.append((denied[0][0], n))
@@ -47,9 +63,14 @@ def says_unknown(text: Text, gold: str, asked: Question) -> tuple[bool, str]:
     quantities = parse(text)
     lead = sentences[0]
     lead_refuses = any(lead.first <= at < lead.last for at, _ in said)
-    if not lead_refuses and quantities and lead.first <= quantities[0].first < lead.last and lead.last - lead.first <= 6:
+    if (
+        not lead_refuses
+        and quantities
+        and lead.first <= quantities[0].first < lead.last
+        and lead.last - lead.first <= 6
+    ):
         return False, f"asserts {text.quote(lead.first, lead.last)!r}"
-    last_at, last_clause = said[-1]
+    last_clause = said[-1][1]
     for number in range(last_clause + 1, len(clauses)):
         clause = clauses[number]
         inside = [q for q in quantities if clause.first <= q.first < clause.last]
@@ -57,13 +78,31 @@ def says_unknown(text: Text, gold: str, asked: Question) -> tuple[bool, str]:
             continue
         words = [low[i] for i in range(clause.first, clause.last)]
         concluded = any(c[2] is Cue.FINAL for c in clause.cues) or (
-            number and any(c[2] is Cue.FINAL for c in clauses[number - 1].cues) and clauses[number - 1].last - clauses[number - 1].first <= 4
+            number
+            and any(c[2] is Cue.FINAL for c in clauses[number - 1].cues)
+            and clauses[number - 1].last - clauses[number - 1].first <= 4
         )
         guessed = any(w in _GUESSES for w in words)
-        asserted = words[0] in ("it", "it's", "that's", "they") and clause.opener in ("but", ".", "so", ";", "however", "yet")
+        asserted = words[0] in ("it", "it's", "that's", "they") and clause.opener in (
+            "but",
+            ".",
+            "so",
+            ";",
+            "however",
+            "yet",
+        )
         content = {canon(w) for w in words if w not in STOP}
-        named = len(content & asked.canon) >= 1 and clause.opener in ("but", "so", "however") and not asked.canon.isdisjoint(content)
-        if concluded or guessed or asserted or (named and not any(w in _DENIALS for w in words) and len(content & asked.canon) >= 2):
+        named = (
+            len(content & asked.canon) >= 1
+            and clause.opener in ("but", "so", "however")
+            and not asked.canon.isdisjoint(content)
+        )
+        if (
+            concluded
+            or guessed
+            or asserted
+            or (named and not any(w in _DENIALS for w in words) and len(content & asked.canon) >= 2)
+        ):
             return False, f"asserts a value all the same: {text.quote(clause.first, clause.last)!r}"
     return True, f"says that it is not known: {place!r}"
 

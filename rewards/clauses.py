@@ -4,22 +4,30 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from rewards.lexicon import CUES, SPEECH_VERBS, Cue
+from rewards.cues import CUES, Cue
+from rewards.lexicon import SPEECH_VERBS
 from rewards.mentions import Mention
 from rewards.text import BOX_CLOSE, BOX_OPEN, Text
 from rewards.units import MONTHS
+from rewards.words import words
 
 _SENTENCE_ENDS = frozenset(".!?;\n…")
 _CLAUSE_ENDS = frozenset((",", ":", "—", "(", ")", "|", "→", BOX_OPEN, BOX_CLOSE))
-_CLAUSE_WORDS = frozenset("but while whereas although though because so and yet however whilst when pero mas aber".split())
-_SUBJECTS = frozenset("you i we they it he she the your my".split())
-_ABBREVIATIONS = frozenset("st dr mr mrs ms vs no approx min sec hr hrs ave jr sr mt prof etc dept apt ft lb lbs oz".split())
-_TALK = frozenset(
-    "conversation conversations chat chats session sessions discussion discussions message messages history interaction"
-    " interactions exchange exchanges context".split()
+_CLAUSE_WORDS = words(
+    "but while whereas although though because so and yet however whilst when pero mas aber mais sondern sino maar"
 )
-_LABELS = frozenset("answer a result output response verdict conclusion".split())
-_TIMELESS = frozenset("earlier previously before originally initially recently lately once previous earliest prior".split())
+_WERE = frozenset(("was", "were", "lived", "worked", "used"))
+_MODALS = frozenset(("may", "might", "could"))
+_MOVES = words("go return switch move change come try join buy get become take start end")
+_SUBJECTS = words("you i we they it he she the your my")
+_ABBREVIATIONS = words("st dr mr mrs ms vs no approx min sec hr hrs ave jr sr mt prof etc dept apt ft lb lbs oz")
+_TITLES = words("dr mr mrs ms prof")
+_TALK = words(
+    "conversation conversations chat chats session sessions discussion discussions message messages history"
+    " interaction interactions exchange exchanges context"
+)
+_LABELS = words("answer a result output response verdict conclusion")
+_TIMELESS = words("earlier previously before originally initially recently lately once previous earliest prior")
 
 
 @dataclass(slots=True)
@@ -44,7 +52,9 @@ class Sentence:
     @property
     def is_question(self) -> bool:
         return self.end == "?" and not (
-            len(self.clauses) > 1 and self.clauses[-1].last - self.clauses[-1].first <= 2 and not self.clauses[-1].mentions
+            len(self.clauses) > 1
+            and self.clauses[-1].last - self.clauses[-1].first <= 2
+            and not self.clauses[-1].mentions
         )
 
 
@@ -59,6 +69,10 @@ def scan(text: Text, mentions: list[Mention]) -> list[tuple[int, int, Cue]]:
             i = inside[i]
             continue
         token = low[i]
+        if token == "once" and (i + 1 == n or not low[i + 1][0].isalpha()) and _WERE & set(low[max(0, i - 6) : i]):
+            out.append((i, i + 1, Cue.PAST))  # "M was your sport once."
+            i += 1
+            continue
         entries = table.get(token)
         if entries is not None:
             for rest, cue in entries:
@@ -68,6 +82,8 @@ def scan(text: Text, mentions: list[Mention]) -> list[tuple[int, int, Cue]]:
                     if any(k in inside for k in range(i + 1, end)):
                         continue
                     cue = _about_talk(low, i, end, cue, n)
+                    if cue is Cue.HEDGE and not size and end < n and token in _MODALS and low[end] in _MOVES:
+                        cue = Cue.FUTURE
                     if token == "since" and not size:
                         cue = Cue.CURRENT if end < n and (low[end] in MONTHS or low[end][0].isdigit()) else Cue.NONE
                     if cue is not Cue.NONE or size:
@@ -76,14 +92,19 @@ def scan(text: Text, mentions: list[Mention]) -> list[tuple[int, int, Cue]]:
                     break
         elif token in _LABELS and i + 1 < n and low[i + 1] in (":", "\n") and (i == 0 or not low[i - 1].isalpha()):
             out.append((i, i + 1, Cue.FINAL))
-        elif token[-3:] == "n't":
+        elif token[-3:] == "n't" or token in ("❌", "✗", "✘"):
             out.append((i, i + 1, Cue.NEG))
+        elif token in ("✅", "✔", "☑"):
+            out.append((i, i + 1, Cue.FINAL))
+        elif token[:2] == "n'" and i + 1 < n and low[i + 1] == "plus":  # French "n'habite plus"
+            out.append((i, i + 2, Cue.PAST))
+            i += 1
         i += 1
     return out
 
 
 def _about_talk(low: list[str], i: int, end: int, cue: Cue, n: int) -> Cue:
-    """"You mentioned earlier", "in our previous chat": the talk was earlier, not the value."""
+    """ "You mentioned earlier", "in our previous chat": the talk was earlier, not the value."""
     if cue in (Cue.PAST, Cue.BEFORE, Cue.CURRENT) and low[i] in _TIMELESS:
         if i and (low[i - 1] in SPEECH_VERBS or low[i - 1] in ("our", "we")):
             return Cue.NONE
@@ -129,7 +150,12 @@ def segment(text: Text, mentions: list[Mention], cues: list[tuple[int, int, Cue]
             i = last
             continue
         if token in _SENTENCE_ENDS:
-            if token == "." and i and low[i - 1] in _ABBREVIATIONS and i + 1 < n and not text.capital(i + 1):
+            if (
+                token == "."
+                and i
+                and i + 1 < n
+                and (low[i - 1] in _TITLES or (low[i - 1] in _ABBREVIATIONS and low[i + 1][0].isdigit()))
+            ):
                 i += 1
                 continue
             close_clause(i, token)
@@ -142,11 +168,13 @@ def segment(text: Text, mentions: list[Mention], cues: list[tuple[int, int, Cue]
                 clause.sentence = len(sentences)
             elif sentences and token in ("?", "\n"):
                 pass
-        elif token in _CLAUSE_ENDS or (token == "-" and _is_dash(text, i)):
-            close_clause(i, token)
-            clause.first = i + 1
-        elif i > clause.first and (
-            token in _CLAUSE_WORDS or (token == "since" and i + 1 < n and low[i + 1] in _SUBJECTS)
+        elif (
+            token in _CLAUSE_ENDS
+            or (token == "-" and _is_dash(text, i))
+            or (
+                i > clause.first
+                and (token in _CLAUSE_WORDS or (token == "since" and i + 1 < n and low[i + 1] in _SUBJECTS))
+            )
         ):
             close_clause(i, token)
             clause.first = i + 1

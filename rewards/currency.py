@@ -17,12 +17,15 @@ from typing import Literal
 from rewards.abstention import says_unknown
 from rewards.alternatives import rivals
 from rewards.clauses import Sentence, scan, segment
-from rewards.commitment import STATED, Resolver, Standing
-from rewards.lexicon import Cue
+from rewards.commitment import Resolver
+from rewards.cues import Cue
+from rewards.lexicon import STOP
 from rewards.mentions import GOLD, OTHER, STALE, Mention, Reading, find, find_all, read_answer
 from rewards.polarity import polarity
+from rewards.standings import STATED, Standing
 from rewards.text import BOX_OPEN, Text, tokenise
-from rewards.values import Question, Value, asks_yes_no, read_question, read_value
+from rewards.values import Question, Value, asks_yes_no, canon, read_question, read_value
+from rewards.words import words
 
 GRADER_VERSION = "1.0"
 """Changes whenever any verdict may change; result rows record it."""
@@ -75,10 +78,11 @@ def grade(
         return _grade("correct" if known else "wrong", why)
     if not any(w[0].isalnum() for w in text.lower):
         return _grade("refused", "empty answer")
-    value = read_value(gold_text, question)
+    others = tuple(str(s) for s in stale if str(s).strip())
+    value = read_value(gold_text, question, others)
     if value.is_bool and (asks_yes_no(asked) or not question or value.forms[0].kind == "bool"):
         return _grade_polar(text, value, stale, asked)
-    olds = tuple(read_value(str(s), question) for s in stale if str(s).strip())
+    olds = tuple(read_value(s, question, (gold_text,)) for s in others)
     reading = read_answer(text, numeric=True)
     mentions = find_all(reading, value, olds, asked)
     cues = scan(text, mentions)
@@ -108,7 +112,7 @@ def _grade_polar(text: Text, value: Value, stale: Sequence[str], asked: Question
     return _grade("stale" if other_way_is_stale else "wrong", lean.why)
 
 
-# -- from standings to a verdict -----------------------------------------------------------------------------------------
+# -- from standings to a verdict ---------------------------------------------------------------------------------------
 
 
 def _refusals(sentences: list[Sentence]) -> list[tuple[int, int, Cue]]:
@@ -120,21 +124,33 @@ def _quote_refusal(text: Text, sentences: list[Sentence]) -> str:
     return repr(text.quote(first[0], min(first[1] + 4, len(text.lower))))
 
 
-def _decide(reading: Reading, value: Value, standings: list[Standing], sentences: list[Sentence], asked: Question) -> Grade:
+def _decide(
+    reading: Reading, value: Value, standings: list[Standing], sentences: list[Sentence], asked: Question
+) -> Grade:
     text = reading.text
     known = [s for s in standings if s.mention.who != OTHER]
     live = [s for s in standings if not s.dead]
-    live = [s for s in live if s.mention.who != OTHER or _competes(text, s, standings, asked)]
+    nouns = {text.lower[s.mention.last] if s.mention.last < len(text.lower) else "." for s in known}
+    kinds = {s.mention.quantity.kind for s in known if s.mention.quantity}
+    spoken = {s.sentence for s in live if s.mention.who != OTHER}
+    live = [s for s in live if s.mention.who != OTHER or _competes(text, s, standings, asked, nouns, kinds, spoken)]
     refusals = _refusals(sentences)
     named_stale = any(s.mention.who == STALE for s in known)
     if BOX_OPEN in text.lower and not any(s.rank >= 80 for s in live):
         boxed = text.lower.index(BOX_OPEN)
-        if boxed + 1 < len(text.lower) and not any(c[0] > boxed for c in refusals) and text.lower[boxed + 1][0].isalnum():
+        if (
+            boxed + 1 < len(text.lower)
+            and not any(c[0] > boxed for c in refusals)
+            and text.lower[boxed + 1][0].isalnum()
+        ):
             return _grade("wrong", f"boxed another value: {text.raw[text.start[boxed] : text.start[boxed] + 60]!r}")
+    other = _concludes_otherwise(text, sentences, standings) if standings else ""
+    if other:
+        return _grade("wrong", f"concludes with another value: {other!r}")
     if live and refusals and _refusal_prevails(text, live, refusals, sentences):
         return _grade("refused", f"says that it does not know: {_quote_refusal(text, sentences)}")
     if not live:
-        return _without_commitment(text, standings, known, sentences, named_stale)
+        return _without_commitment(text, standings, known, sentences, named_stale, asked)
     top = max(s.rank for s in live)
     leaders = [s for s in live if s.rank > top - 3.0]
     finals = [s for s in leaders if s.final]
@@ -143,6 +159,33 @@ def _decide(reading: Reading, value: Value, standings: list[Standing], sentences
         latest = [s for s in leaders if s.sentence == last]
         leaders = latest or leaders
     return _verdict(text, value, leaders, standings, sentences, asked, named_stale)
+
+
+def _concludes_otherwise(text: Text, sentences: list[Sentence], standings: list[Standing]) -> str:
+    """A labelled answer ("the answer is: ...") that names none of the known values, and nothing known after it."""
+    low = text.lower
+    for sentence in reversed(sentences):
+        cue = next(
+            (
+                c
+                for cl in reversed(sentence.clauses)
+                for c in reversed(cl.cues)
+                if c[2] is Cue.FINAL and "answer" in low[c[0] : c[1]]
+            ),
+            None,
+        )
+        if cue is None:
+            continue
+        if any(s.mention.last > cue[0] for s in standings):
+            return ""
+        if any(c[2] in (Cue.REFUSAL, Cue.HEDGE) for cl in sentence.clauses for c in cl.cues):
+            return ""
+        words = [w for w in low[cue[1] : sentence.last] if w[0].isalnum()]
+        content = [w for w in words if w not in STOP]
+        if content and len(words) <= 10 and not set(words) & {"above", "same", "this", "that", "it"}:
+            return text.quote(cue[0], sentence.last)
+        return ""
+    return ""
 
 
 def _said(text: Text, s: Standing) -> str:
@@ -165,7 +208,11 @@ def _verdict(
     lead = leaders[-1]
     if GOLD in whos and OTHER in whos:
         others = {s.key for s in leaders if s.mention.who == OTHER}
-        return _grade("hedged", f"names the gold and another value: {_said(text, lead)} ({len(others)})", names_stale=STALE in whos)
+        return _grade(
+            "hedged",
+            f"names the gold and another value: {_said(text, lead)} ({len(others)})",
+            names_stale=STALE in whos,
+        )
     if GOLD in whos and STALE in whos:
         picked = _about_asked(text, leaders, sentences, asked)
         if picked is None:
@@ -188,61 +235,82 @@ def _verdict(
 
 
 def _about_asked(text: Text, leaders: list[Standing], sentences: list[Sentence], asked: Question) -> Standing | None:
-    """Two values, each said of a different thing: the one whose clause holds the question's own words."""
+    """Several values, each said of something else ("12 on the north field and 9 on the south field"): the one whose
+    clause shares more with the question, when every other clause has a noun of its own."""
     clauses = [c for s in sentences for c in s.clauses]
-    from rewards.lexicon import STOP
-    from rewards.values import canon
-
-    def overlap(s: Standing) -> int:
+    low = text.lower
+    owned = {i for s in leaders for i in range(s.mention.first, s.mention.last)}
+    around: list[set[str]] = []
+    for s in leaders:
         c = clauses[s.clause]
-        words = {canon(text.lower[i]) for i in range(c.first, c.last) if not s.mention.first <= i < s.mention.last}
-        return len(words & asked.canon)
-
-    def own_subject(s: Standing) -> bool:
-        c = clauses[s.clause]
-        low = text.lower
-        return any(
-            low[i] in ("your", "my", "his", "her", "their") and i + 1 < c.last and low[i + 1] not in STOP and canon(low[i + 1]) not in asked.canon
-            for i in range(c.first, c.last - 1)
+        around.append(
+            {
+                canon(low[i])
+                for i in range(c.first, c.last)
+                if i not in owned and low[i][0].isalpha() and low[i] not in STOP and low[i] not in _SOURCES
+            }
         )
+    shares = [len(nouns & asked.canon) for nouns in around]
+    best = max(shares)
+    picked = [s for s, share in zip(leaders, shares, strict=True) if share == best]
+    if not best or len({s.key for s in picked}) > 1:
+        return None
+    own = set().union(*(nouns for nouns, share in zip(around, shares, strict=True) if share == best))
+    lesser = [nouns for nouns, share in zip(around, shares, strict=True) if share < best]
+    return picked[-1] if all(nouns - own - asked.canon for nouns in lesser) else None
 
-    scored = [(overlap(s), own_subject(s), s) for s in leaders]
-    good = [s for o, own, s in scored if o and not own]
-    rest = [s for o, own, s in scored if not (o and not own)]
-    if good and rest and len({s.key for s in good}) == 1 and all(own and not o for o, own, s in scored if s in rest):
-        return good[-1]
-    return None
+
+_SOURCES = words("per another other note notes session message entry according says say said earlier")
 
 
-def _competes(text: Text, s: Standing, standings: list[Standing], asked: Question) -> bool:
+def _competes(
+    text: Text,
+    s: Standing,
+    standings: list[Standing],
+    asked: Question,
+    nouns: set[str],
+    kinds: set[str],
+    spoken: set[int],
+) -> bool:
     """Whether another quantity answers the question too, or is only something else that was counted."""
     q = s.mention.quantity
     low = text.lower
     if q is None:
         return True
-    first, last = s.mention.first, s.mention.last
-    known = [t for t in standings if t.mention.who != OTHER]
-    if not known:
+    last = s.mention.last
+    if not nouns:
         return True
-    if q.kind in ("date", "weekday", "clock", "colon", "rate", "range") and q.kind not in {
-        t.mention.quantity.kind for t in known if t.mention.quantity
-    }:
+    if q.kind in ("date", "weekday", "clock", "colon", "rate", "range") and q.kind not in kinds:
         return False
-    at = standings.index(s)
-    for neighbour in standings[max(0, at - 1) : at + 2]:
-        if neighbour is not s and neighbour.mention.who != OTHER or (neighbour is not s and _chained(low, s, neighbour)):
-            if _chained(low, s, neighbour):
-                return True
+    for i in (s.index - 1, s.index + 1):
+        if 0 <= i < len(standings) and _chained(low, s, standings[i]):
+            return True
+    if _in_sum(low, s):
+        return False
+    if s.sentence in spoken and not _corrective(low, s):
+        return False
     noun = low[last] if last < len(low) else "."
-    nouns = {low[t.mention.last] if t.mention.last < len(low) else "." for t in known}
     bare = not noun[0].isalpha()
     if not (noun in nouns or bare or noun in asked.words):
         return False
     return bool(s.now or s.final or s.past or (noun in nouns and not bare) or _corrective(low, s))
 
 
+def _in_sum(low: list[str], s: Standing) -> bool:
+    """A term of a calculation ("15 + 12 = 27")."""
+    before = low[s.mention.first - 1] if s.mention.first else ""
+    after = low[s.mention.last] if s.mention.last < len(low) else ""
+    return before in _OPERATORS or after in _OPERATORS or after == "="
+
+
+_OPERATORS = words("+ × ÷ * x")
+
+
 def _corrective(low: list[str], s: Standing) -> bool:
-    return any(w in ("mean", "sorry", "correction", "actually", "no") for w in low[max(0, s.mention.first - 4) : s.mention.first])
+    return any(
+        w in ("mean", "sorry", "correction", "actually", "no")
+        for w in low[max(0, s.mention.first - 4) : s.mention.first]
+    )
 
 
 def _chained(low: list[str], a: Standing, b: Standing) -> bool:
@@ -255,7 +323,9 @@ def _chained(low: list[str], a: Standing, b: Standing) -> bool:
 _CHAIN = frozenset((",", "or", "and", "/", "\n", "maybe", "perhaps", "possibly", "either", "|", ";", "the", "a"))
 
 
-def _refusal_prevails(text: Text, live: list[Standing], refusals: list[tuple[int, int, Cue]], sentences: list[Sentence]) -> bool:
+def _refusal_prevails(
+    text: Text, live: list[Standing], refusals: list[tuple[int, int, Cue]], sentences: list[Sentence]
+) -> bool:
     """Whether "I don't know" outweighs the values named around it."""
     top = max(s.rank for s in live)
     leaders = [s for s in live if s.rank > top - 3.0]
@@ -273,9 +343,7 @@ def _refusal_prevails(text: Text, live: list[Standing], refusals: list[tuple[int
     if top < STATED and all(s.mention.first < last_refusal for s in leaders):
         return True
     after_final = [s for s in leaders if s.mention.first > final_refusal]
-    if final_refusal >= 0 and not after_final and not any(s.final for s in leaders):
-        return True
-    return False
+    return final_refusal >= 0 and not after_final and not any(s.final for s in leaders)
 
 
 def _answers(text: Text, s: Standing) -> bool:
@@ -290,20 +358,67 @@ def _answers(text: Text, s: Standing) -> bool:
 
 
 def _without_commitment(
-    text: Text, standings: list[Standing], known: list[Standing], sentences: list[Sentence], named_stale: bool
+    text: Text,
+    standings: list[Standing],
+    known: list[Standing],
+    sentences: list[Sentence],
+    named_stale: bool,
+    asked: Question,
 ) -> Grade:
     """No mention stands: refused, hedged by echo or condition, or wrong."""
-    if _refusals(sentences):
+    torn = [s for s in known if s.dead.startswith(("echo", "inside"))]
+    if len({s.key for s in torn}) > 1 and _refusals(sentences) and all(s.sentence == torn[0].sentence for s in torn):
+        return _grade("hedged", f"does not know which: {_said(text, torn[-1])}", names_stale=named_stale)
+    if _refusals(sentences) and not _names_other_after(text, sentences, standings, asked):
         return _grade("refused", f"says that it does not know: {_quote_refusal(text, sentences)}")
     echoes = [s for s in known if s.dead.startswith(("echo", "inside", "conditional"))]
-    if echoes and len(echoes) == len(known):
+    if echoes and all(s.sentence in {e.sentence for e in echoes} for s in known):
         return _grade("hedged", f"{_said(text, echoes[-1])}: {echoes[-1].dead}", names_stale=named_stale)
     if known:
         return _grade("wrong", f"{_said(text, known[-1])}: {known[-1].dead}")
+    if not standings and _torn(text, sentences):
+        return _grade("refused", "says that it cannot tell")
     hedges = [c for s in sentences for cl in s.clauses for c in cl.cues if c[2] is Cue.HEDGE]
-    if hedges and not standings and text.lower[hedges[0][0]] in ("whichever", "whatever", "either", "depends", "depending", "both", "any"):
+    if (
+        hedges
+        and not standings
+        and text.lower[hedges[0][0]] in ("whichever", "whatever", "either", "depends", "depending", "both", "any")
+    ):
         return _grade("hedged", f"names no value: {text.quote(hedges[0][0], hedges[0][1])!r}")
+    if not standings and _names_nothing(text, asked):
+        return _grade("hedged", "names no value")
     return _grade("wrong", "does not name the value")
 
+
+def _torn(text: Text, sentences: list[Sentence]) -> bool:
+    """ "I can't tell which", without a value."""
+    cues = [c for s in sentences for cl in s.clauses for c in cl.cues if c[2] is Cue.HEDGE]
+    return any(text.lower[c[0]] in ("can't", "cannot", "not", "don't") for c in cues)
+
+
+def _names_other_after(text: Text, sentences: list[Sentence], standings: list[Standing], asked: Question) -> bool:
+    """ "I'm not sure about X. It's Dr. Hale, though.": a name of no known value, given in a later sentence."""
+    if standings or len(sentences) != 2 or any(c[2] is Cue.REFUSAL for cl in sentences[1].clauses for c in cl.cues):
+        return False
+    first, last = sentences[1].first, sentences[1].last
+    words = text.lower[first:last]
+    opens = words[0] in ("it's", "it", "that's") or (words[0] in ("the", "your") and ("is" in words or "was" in words))
+    content = sum(w[0].isalnum() and w not in STOP and canon(w) not in asked.canon for w in words[1:])
+    return opens and not sentences[1].is_question and 1 <= content <= 3
+
+
+def _names_nothing(text: Text, asked: Question) -> bool:
+    """ "The answer is whatever is current": words about an answer, none that could be one."""
+    low = text.lower
+    if len(low) <= 14 and any(w in _WHEREVER for w in low):
+        return True
+    return any(w in _ANY for w in low) and all(
+        w in _ANY or w in STOP or w in _ABOUT or canon(w) in asked.canon or not w[0].isalnum() for w in low
+    )
+
+
+_WHEREVER = words("whichever whatever wherever whoever whenever")
+_ANY = words("current latest newest recent correct right last whichever whatever either applicable valid true")
+_ABOUT = words("answer value most gave given said told chose is one choice option note notes mentioned")
 
 __all__ = ["GRADER_VERSION", "Grade", "Mention", "Verdict", "grade", "mentions_value"]

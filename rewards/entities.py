@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -11,12 +12,23 @@ from rewards.mentions import Mention
 from rewards.text import Text, tokenise
 from rewards.units import MONTHS, WEEKDAYS
 from rewards.values import canon
+from rewards.words import words
 
-_SELF = frozenset("i me we us i've i'm i'd i'll we've we're".split())
+_NAMES = re.compile(r"\bname of (?:my|our)\b|'s (?:first |last |full )?name\b|\bcalled\b")
+_SELF = words("i me we us i've i'm i'd i'll we've we're")
 _SELF_OWN = frozenset(("my", "our", "mine", "ours"))
-_THIRD = frozenset("he she they he's she's they're him them they've".split())
-_AFTER_LINKS = frozenset("where for on is are was were belongs of has have goes lives who's".split())
-_AFTER_BREAKS = frozenset("with near from by to like because after before since when as told said mentioned gave".split())
+_THIRD = words("he she they he's she's they're him them they've")
+_YOU = frozenset(("you", "you've", "you're", "you'd"))
+_HE, _SHE = frozenset(("he", "he's", "him")), frozenset(("she", "she's", "her"))
+_WOMEN = words(
+    "mother mom mum sister aunt niece grandma grandmother wife girlfriend fiancee daughter stepmom stepsister landlady"
+)
+_MEN = words("father dad brother uncle nephew grandpa grandfather husband boyfriend son stepdad stepbrother landlord")
+_AFTER_LINKS = words("where for on is are was were belongs of has have goes lives who's")
+_AFTER_BREAKS = words("with near from by to like because after before since when as told said mentioned gave")
+
+REACH = 30
+"""How many tokens before a mention an owner may stand; keeps the time linear."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +40,8 @@ class Asked:
     """Canonical relation nouns and lower-case names in the question."""
     who: bool
     """The answer itself is a person."""
+    named: bool
+    """The question has the name of a person ("Leila's", "my brother Ravik", "does Dov")."""
 
 
 @lru_cache(maxsize=4096)
@@ -35,26 +49,46 @@ def asked_about(question: str) -> Asked:
     text = tokenise(question)
     low = text.lower
     persons = {canon(w) for w in low if w.removesuffix("'s") in PERSONS or canon(w) in PERSONS}
+    relatives, named = bool(persons), False
     for i, word in enumerate(low):
-        if i and word[0].isalpha() and text.capital(i) and word not in STOP and word not in MONTHS and word not in WEEKDAYS:
+        if (
+            i
+            and word[0].isalpha()
+            and text.capital(i)
+            and word not in STOP
+            and word not in MONTHS
+            and word not in WEEKDAYS
+        ):
             persons.add(canon(word))
-    me = bool(_SELF & set(low)) or not low or (not persons and bool(_SELF_OWN & set(low)))
-    who = bool({"who", "whom", "whose", "who's"} & set(low[:3]))
-    return Asked(me, frozenset(persons), who)
+            before = low[i - 1].removesuffix("'s")
+            named = named or word.endswith("'s") or before in PERSONS or before in _ASKING
+    me = bool(_SELF & set(low)) or not low or (not relatives and not named)
+    who = bool({"who", "whom", "whose", "who's"} & set(low[:3])) or bool(_NAMES.search(text.raw.lower()))
+    return Asked(me, frozenset(persons), who, named)
 
 
-def belongs_to_other(text: Text, clause: Clause, mention: Mention, asked: Asked, inherited: bool) -> tuple[bool, bool]:
-    """(whether the mention is about someone else, whether the clause's subject is someone else)."""
+def belongs_to_other(
+    text: Text, clause: Clause, mention: Mention, asked: Asked, inherited: str, inside: set[int]
+) -> tuple[bool, str]:
+    """(whether the mention is about someone else, who the clause is about when that is someone else, else "").
+    ``inherited`` is the latter for the clause before: "she" may stand for it."""
     low = text.lower
     verdict: bool | None = None
-    subject: bool | None = None
-    for i in range(clause.first, mention.first):
+    subject: str | None = None
+    start = max(clause.first, mention.first - REACH)
+    for i in range(start, mention.first):
+        if i in inside:
+            continue
         other = _entity(text, i, asked, clause.first)
         if other is not None:
             verdict = other
-            subject = other if subject is None else subject
-    if verdict is None and any(low[i] in _THIRD for i in range(clause.first, mention.first)):
-        verdict = inherited
+            subject = (low[i] if other else "") if subject is None else subject
+    if verdict is None:
+        pronoun = next((low[i] for i in range(start, mention.first) if low[i] in _THIRD), "")
+        if pronoun:
+            verdict = inherited != "" and not (
+                (pronoun in _HE and inherited in _WOMEN) or (pronoun in _SHE and inherited in _MEN)
+            )
     if verdict is None or verdict is False:
         linked, blocked = False, False
         start = mention.last + 1 if _counts(text, mention, asked) else mention.last
@@ -63,16 +97,19 @@ def belongs_to_other(text: Text, clause: Clause, mention: Mention, asked: Asked,
                 blocked = True
             if low[i] in _AFTER_LINKS:
                 linked = True
+            owned = low[i] == "your" and linked and i + 1 < len(low) and not asked.me and bool(asked.persons)
+            if owned and not blocked and canon(low[i + 1]) not in asked.persons and low[i + 1] not in PERSONS:
+                return True, "you"  # "M is your team", of somebody else's team
             other = _entity(text, i, asked, clause.first)
             if other is None:
                 continue
             if other and linked and not blocked:
-                return True, True
+                return True, low[i]
             if not other:
                 break
     if verdict is None:
-        return False, False
-    return verdict, bool(subject if subject is not None else verdict)
+        return False, ""
+    return verdict, subject if subject is not None else (inherited if verdict else "")
 
 
 def _counts(text: Text, mention: Mention, asked: Asked) -> bool:
@@ -83,6 +120,22 @@ def _counts(text: Text, mention: Mention, asked: Asked) -> bool:
     return noun[0].isalpha() and noun not in STOP
 
 
+def _owned(low: list[str], i: int, start: int) -> bool:
+    """Whether the person at token i is introduced as one: "your sister", "Ravi's flatmate", "for guests"."""
+    if i == start or word_opens(low, i):
+        return True
+    return any(low[k] in _OWNERS or low[k].endswith("'s") for k in range(max(start, i - 2), i))
+
+
+def word_opens(low: list[str], i: int) -> bool:
+    return i == 0 or not low[i - 1][0].isalnum()
+
+
+_ASKING = words("does did is was has will do can could are")
+_TIME_OWNERS = words("today yesterday tomorrow week month year day everyone let it that what there here")
+_OWNERS = words("your my his her their our for a an another some")
+
+
 def _entity(text: Text, i: int, asked: Asked, start: int) -> bool | None:
     """None when token i names nobody; else whether that is somebody other than the asked person."""
     low = text.lower
@@ -91,31 +144,50 @@ def _entity(text: Text, i: int, asked: Asked, start: int) -> bool | None:
         return None
     following = low[i + 1] if i + 1 < len(low) else "."
     base = word.removesuffix("'s")
-    if word in ("you", "you've", "you're", "you'd"):
+    if word in ("hers", "his", "theirs", "yours", "mine") and following in ("is", "was", "are", "'s"):
+        if word in ("yours", "mine"):
+            return not asked.me and bool(asked.persons)
+        men, women = asked.persons & _MEN, asked.persons & _WOMEN
+        return bool(women) if word == "his" else bool(men) if word == "hers" else None
+    if base == "user":
+        return not asked.me and not asked.who and bool(asked.persons)
+    if word in _YOU:
         k = i + 1
-        while k < len(low) and low[k] in ("have", "had", "also", "previously", "just", "once", "recently", "did", "first", "initially"):
+        while k < len(low) and low[k] in (
+            "have",
+            "had",
+            "also",
+            "previously",
+            "just",
+            "once",
+            "recently",
+            "did",
+            "first",
+            "initially",
+        ):
             k += 1
         if k < len(low) and low[k] in SPEECH_VERBS:
             return None
-        return not asked.me and bool(asked.persons)
-    if base in PERSONS or canon(base) in PERSONS:
+        return not asked.me and not asked.who and bool(asked.persons)
+    if base in PERSONS:
         owner = word.endswith("'s")
         if canon(base) in asked.persons:
             return None if owner and canon(following) in PERSONS else False
         if asked.who and not asked.persons:
             return None
-        if following == "-":
+        if following == "-" or not _owned(low, i, start):
             return None
-        return True
-    if text.capital(i) and word not in STOP and word not in MONTHS and word not in WEEKDAYS:
-        if canon(base) in asked.persons:
-            return None if word.endswith("'s") and (canon(following) in PERSONS) else False
-        if asked.who or word == "i":
-            return None
-        mid = i > start and low[i - 1] not in ("the", "a", "an", "at", "in", "to", "from", "called", "named")
-        own = word.endswith("'s") and word not in STOP and following in PERSON_VERBS | PERSONS
-        acts = following in PERSON_VERBS
-        if acts or own:
-            return True
-        return None if not mid else None
+        return not (i > 2 and low[i - 2] == "and" and low[i - 3] in _YOU)  # "you and your friends"
+    if asked.persons and canon(base) in asked.persons:
+        return None if word != base and canon(following) in PERSONS else False
+    if asked.who or word in STOP or base in _TIME_OWNERS:
+        return None
+    if word != base:  # "Omar's is Saturday"
+        return True if asked.named or following in PERSONS else None
+    if following in PERSON_VERBS and (
+        i == start or not low[i - 1][0].isalpha() or low[i - 1] in ("and", "but", "while")
+    ):
+        return True  # "Omar lives in"
+    if asked.named and i and low[i - 1] == "for" and any(w in asked.persons for w in low):
+        return True  # "Friday for Leila, Saturday for Omar"
     return None

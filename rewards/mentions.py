@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from rewards.lexicon import STOP
-from rewards.quantities import Quantity, parse, same
+from rewards.numerals import Quantity
+from rewards.quantities import parse
+from rewards.sameness import same
 from rewards.text import Text
-from rewards.values import SKIPPED, Form, Question, Value, canonical
+from rewards.values import SKIPPED, Form, Question, Value, canon, canonical
+from rewards.words import words
 
 GOLD, STALE, OTHER = "gold", "stale", "other"
 
@@ -71,7 +74,7 @@ def find(reading: Reading, value: Value, asked: Question) -> list[Span]:
     return longest(spans)
 
 
-LABELS = frozenset("step session chat note message option part section item figure point phase stage conversation".split())
+LABELS = words("step session chat note message option part section item figure point phase stage conversation")
 """Nouns that a number after them only counts off ("Step 2", "Session 1")."""
 
 
@@ -99,15 +102,15 @@ def _find_words(reading: Reading, form: Form) -> list[tuple[int, int]]:
     """The words of the form one after another; words that are not needed may be missing."""
     wanted, needed = form.words, form.needed
     lead = needed.index(True)
-    if len(wanted) == 1 and len(wanted[0]) >= 6 and wanted[0] not in reading.where:
+    if len(wanted) == 1 and len(wanted[0]) >= 6 and wanted[0] not in reading.where and not form.stems:
         return _find_split(reading, wanted[0])
     out = []
     starts: set[int] = set()
     for k in range(lead + 1):
-        for at in reading.where.get(wanted[k], ()):
+        for at in _places(reading, wanted[k], form):
             if at in starts:
                 continue
-            end = _match_at(reading.words, at, wanted, needed, k)
+            end = _match_at(reading.words, at, form, k)
             if end is None:
                 continue
             starts.add(at)
@@ -119,7 +122,7 @@ def _find_words(reading: Reading, form: Form) -> list[tuple[int, int]]:
 
 
 def _find_split(reading: Reading, word: str) -> list[tuple[int, int]]:
-    """"Tech Corp" for "TechCorp"."""
+    """ "Tech Corp" for "TechCorp"."""
     words, places = reading.words, reading.places
     return [
         (places[k], places[k + 1] + 1)
@@ -128,12 +131,26 @@ def _find_split(reading: Reading, word: str) -> list[tuple[int, int]]:
     ]
 
 
-def _match_at(words: list[str], at: int, wanted: tuple[str, ...], needed: tuple[bool, ...], k: int) -> int | None:
-    """Match wanted[k:] from words[at]: the position after the last word used, or None."""
+def _alike(word: str, wanted: str) -> bool:
+    """Whether a word is an inflection of the wanted one."""
+    return len(wanted) >= 5 and word.startswith(wanted[:-1]) and len(word) - len(wanted) <= 3
+
+
+def _places(reading: Reading, wanted: str, form: Form) -> list[int]:
+    if not form.stems:
+        return reading.where.get(wanted, [])
+    return sorted(
+        at for word, places in reading.where.items() if word == wanted or _alike(word, wanted) for at in places
+    )
+
+
+def _match_at(words: list[str], at: int, form: Form, k: int) -> int | None:
+    """Match the form's words from number k on at words[at]: the position after the last word used, or None."""
+    wanted, needed = form.words, form.needed
     n, size, end = len(words), len(wanted), at
     seen = False
     while k < size:
-        if end < n and words[end] == wanted[k]:
+        if end < n and (words[end] == wanted[k] or (form.stems and _alike(words[end], wanted[k]))):
             seen = seen or needed[k]
             end += 1
         elif needed[k]:
@@ -142,22 +159,20 @@ def _match_at(words: list[str], at: int, wanted: tuple[str, ...], needed: tuple[
     return end if seen else None
 
 
-_BREAKS = frozenset(".,;:!?()\n/\"|—→&+=" "\ue000\ue001")
-_NOT_NAMES = frozenset(
-    "inc ltd llc co corp bbq usa uk us eu monday tuesday wednesday thursday friday saturday sunday january february march"
-    " april may june july august september october november december".split()
-)
+_BREAKS = frozenset('.,;:!?()\n/"|—→&+=\ue000\ue001')
+_NAME_BEGINNINGS = words("new east west north south upper lower san santa saint st el la los las port fort mt great")
+_NAME_ENDINGS = words("city heights beach springs falls pro max mini ultra lite plus jr ii iii iv vi vii viii ix")
+"""What makes a longer name of a proper name: "New" York, Halo 9 "Pro". Closed lists: case decides nothing."""
 
 
 def _part_of_more(reading: Reading, form: Form, k: int, at: int, end: int, first: int, last: int) -> bool:
     """Whether the words found are only a part of a longer name ("York" in "New York") or of another phrase."""
     text, low = reading.text, reading.text.lower
     size = len(form.words)
-    if form.proper and sum(form.needed) == 1 and size == 1:
-        before = first - 1
-        if before >= 0 and _name_beside(text, before, opening=True):
+    if form.proper:
+        if first and low[first - 1] in _NAME_BEGINNINGS and size == 1:
             return True
-        if last < len(low) and _name_beside(text, last, opening=False):
+        if last < len(low) and low[last] in _NAME_ENDINGS:
             return True
     # the head noun left out: what follows must not be another noun ("road trip" for "road bike")
     if end - at < size - k and not form.needed[-1] and not form.proper and form.words[-1] not in reading.words[at:end]:
@@ -165,23 +180,13 @@ def _part_of_more(reading: Reading, form: Form, k: int, at: int, end: int, first
         if following == "-" or (following[0].isalpha() and following not in STOP and following[-2:] != "ly"):
             has_digits = any(w[0].isdigit() for w in form.words)
             return not has_digits
-    return first > 1 and low[first - 1] == "-" and text.glued(first) and low[first - 2].isalpha() and (
-        text.glued(first - 1) and low[first - 2] not in SKIPPED and low[first - 2] not in STOP
+    return (
+        first > 1
+        and low[first - 1] == "-"
+        and text.glued(first)
+        and low[first - 2].isalpha()
+        and (text.glued(first - 1) and low[first - 2] not in SKIPPED and low[first - 2] not in STOP)
     )
-
-
-def _name_beside(text: Text, i: int, *, opening: bool) -> bool:
-    """Whether token i is a capitalised word that belongs to the same name as its neighbour."""
-    low = text.lower
-    word = low[i]
-    if not word[0].isalpha() or not text.capital(i) or word in STOP or word in _NOT_NAMES or len(word) < 2:
-        return False
-    if word.endswith("'s") or word.endswith("ly") or text.quote(i, i + 1).isupper():
-        return False
-    if opening:
-        at_start = i == 0 or low[i - 1] in _BREAKS
-        return not at_start
-    return not (i + 1 < len(low) and low[i + 1] in ("is", "was", "are", "has", ":"))
 
 
 def _find_list(reading: Reading, form: Form, asked: Question) -> list[tuple[int, int]]:
@@ -207,11 +212,11 @@ def _find_list(reading: Reading, form: Form, asked: Question) -> list[tuple[int,
     return out
 
 
-_DENIALS = frozenset(("no", "not", "without", "never", "minus", "except", "excluding", "nor", "neither"))
+_DENIALS = words("no not without never minus except excluding nor neither")
 
 
 def _item_denied(reading: Reading, window: list[tuple[int, int, int]]) -> bool:
-    """"only teal, without any mustard": one of the items is taken out again."""
+    """ "only teal, without any mustard": one of the items is taken out again."""
     low = reading.text.lower
     items = {i for a, b, _ in window for i in range(a, b)}
     between = range(max(0, window[0][0] - 1), window[-1][1])
@@ -235,18 +240,57 @@ def _find_bag(reading: Reading, form: Form) -> list[tuple[int, int]]:
 
 def find_all(reading: Reading, gold: Value, stale: tuple[Value, ...], asked: Question) -> list[Mention]:
     """Every mention, in reading order. Where two values share tokens the longer one is meant."""
+    if any(
+        f.quantity and f.quantity.kind == "number" and f.quantity.value == 0 for v in (gold, *stale) for f in v.forms
+    ):
+        reading = reading._replace(quantities=_with_none(reading, asked))
+    if any(f.quantity and f.quantity.kind == "range" for v in (gold, *stale) for f in v.forms):
+        reading = reading._replace(quantities=_from_to_ranges(reading))
     out = [Mention(s.first, s.last, GOLD, GOLD, s.quantity, s.whole) for s in find(reading, gold, asked)]
     for number, value in enumerate(stale):
         for s in find(reading, value, asked):
             out.append(Mention(s.first, s.last, STALE, f"stale:{number}", s.quantity, s.whole))
     out = _settle(out)
-    models = [f.quantity for f in gold.forms if f.quantity] or [f.quantity for v in stale for f in v.forms if f.quantity]
+    models = [f.quantity for f in gold.forms if f.quantity] or [
+        f.quantity for v in stale for f in v.forms if f.quantity
+    ]
     if models:
         taken = {i for m in out for i in range(m.first, m.last)}
         for q in reading.quantities:
-            if q.first not in taken and not is_label(reading.text, q, asked) and any(comparable(model, q, asked) for model in models):
+            if (
+                q.first not in taken
+                and not is_label(reading.text, q, asked)
+                and any(comparable(model, q, asked) for model in models)
+            ):
                 out.append(Mention(q.first, q.last, OTHER, f"other:{q.kind}:{q.value}", q))
         out.sort()
+    return out
+
+
+def _with_none(reading: Reading, asked: Question) -> list[Quantity]:
+    """Where nought is a value, "none" and "no <thing asked about>" say it."""
+    low = reading.text.lower
+    extra = [
+        Quantity("number", 0.0, "", 0.0, "none", i, i + 1)
+        for i, w in enumerate(low)
+        if w in ("none", "nothing") or (w == "no" and i + 1 < len(low) and canon(low[i + 1]) in asked.canon)
+    ]
+    return sorted([*reading.quantities, *extra], key=lambda q: q.first)
+
+
+def _from_to_ranges(reading: Reading) -> list[Quantity]:
+    """Where ranges are asked for, "from 6 to 8 hours" is one."""
+    low, out = reading.text.lower, list[Quantity]()
+    for q in reading.quantities:
+        before = out[-1] if out else None
+        linked = before and before.last + 1 == q.first and low[before.last] in ("to", "through")
+        opened = before and before.kind == "number" and before.first and low[before.first - 1] == "from"
+        if before and linked and opened and isinstance(q.value, float | int) and q.raw:
+            low_end = float(before.raw) * q.value / q.raw
+            unit = "" if q.kind == "number" else f"{q.kind}:{q.unit}"
+            out[-1] = Quantity("range", (low_end, float(q.value)), unit, before.raw, q.word, before.first, q.last)
+        else:
+            out.append(q)
     return out
 
 

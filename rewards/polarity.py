@@ -5,17 +5,83 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from rewards.clauses import Clause, Sentence
-from rewards.lexicon import STOP, Cue
+from rewards.cues import Cue
+from rewards.lexicon import STOP
 from rewards.text import BOX_OPEN, Text
 from rewards.values import NO, YES, Question, canon
+from rewards.words import words
 
-_NO_FOLLOWERS = frozenset((",", ".", "!", ";", "—", ":", "\n", "-", ")", "(", "?", "you", "it", "they", "she", "he", "i", "not", "longer", "that", "there", "we", "the", "your"))
-_NO_LEADERS = frozenset(("so", "is", ",", ":", ".", "—", "\n", "answer", "(", "then", "therefore", "!", ";", "and", "or", "but", "say", "hence", "thus", BOX_OPEN))
-_ENDED = frozenset(
-    "cancelled canceled ended stopped quit sold expired closed gave lost dropped ditched lapsed left finished terminated"
-    " discontinued broke retired dissolved abandoned".split()
+_NO_FOLLOWERS = frozenset(
+    (
+        ",",
+        ".",
+        "!",
+        ";",
+        "—",
+        ":",
+        "\n",
+        "-",
+        ")",
+        "(",
+        "?",
+        "you",
+        "it",
+        "they",
+        "she",
+        "he",
+        "i",
+        "not",
+        "longer",
+        "that",
+        "there",
+        "we",
+        "the",
+        "your",
+    )
 )
-_AUX = frozenset("do does did is are was were am have has had can could will would".split())
+_NO_LEADERS = frozenset(
+    (
+        "a",
+        "hard",
+        "definite",
+        "firm",
+        "clear",
+        "so",
+        "is",
+        ",",
+        ":",
+        ".",
+        "—",
+        "\n",
+        "answer",
+        "(",
+        "then",
+        "therefore",
+        "!",
+        ";",
+        "and",
+        "or",
+        "but",
+        "say",
+        "hence",
+        "thus",
+        BOX_OPEN,
+    )
+)
+_ENDED = words(
+    "cancelled canceled ended stopped quit sold expired closed gave lost dropped ditched lapsed left finished"
+    " terminated discontinued broke retired dissolved abandoned gone rid"
+)
+_OBJECTS = words("it them that one")
+_HOLDING = words("have has own owns keep keeps got")
+_SUBJECTS = words("you it they she he i we")
+_OPPOSITES = {
+    "closed": "open", "open": "closed", "single": "married", "divorced": "married", "dead": "alive", "off": "on",
+    "empty": "full",
+    "broken": "fixed", "unemployed": "employed", "vacant": "occupied", "finished": "ongoing", "unrepaired": "working",
+}  # fmt: skip
+_STANDS_FOR = words("one it so them that indeed still allowed able welcome")
+_AUX = words("do does did is are was were am have has had can could will would")
 
 
 class Polarity(NamedTuple):
@@ -26,11 +92,11 @@ class Polarity(NamedTuple):
     why: str
 
 
-def _particle(text: Text, i: int) -> bool | None:
+def _particle(text: Text, i: int, asked: Question) -> bool | None:
     """Whether token i is a yes or a no said as such ("no longer", "no car" are not)."""
     low = text.lower
     word = low[i]
-    if word in YES or (word in ("correct", "indeed", "absolutely", "definitely", "certainly") and i == 0):
+    if word in YES or (word in ("correct", "indeed", "absolutely", "definitely", "certainly", "sure") and i == 0):
         return True
     if word not in NO:
         return None
@@ -38,10 +104,18 @@ def _particle(text: Text, i: int) -> bool | None:
         return False
     before = low[i - 1] if i else "."
     after = low[i + 1] if i + 1 < len(low) else "."
+    if canon(after) in asked.canon and not (i and low[i - 1] == "have"):
+        return False
     if after == "longer" or after in ("doubt", "question"):
         return None
     if before in _NO_LEADERS or before in _AUX:
-        return False if after in _NO_FOLLOWERS or after in ("and", "or", "but") or after not in STOP and i == 0 and after == "," else None
+        return (
+            False
+            if after in _NO_FOLLOWERS
+            or after in ("and", "or", "but")
+            or (after not in STOP and i == 0 and after == ",")
+            else None
+        )
     return None
 
 
@@ -51,7 +125,7 @@ def polarity(text: Text, sentences: list[Sentence], asked: Question) -> Polarity
     found: list[tuple[int, bool]] = []
     for i, word in enumerate(low):
         if word in YES or word in NO or i == 0:
-            said = _particle(text, i)
+            said = _particle(text, i, asked)
             if said is not None:
                 found.append((i, said))
     asked_back = {i for s in sentences if s.is_question for i in range(s.first, s.last)}
@@ -80,7 +154,13 @@ def _settle(text: Text, found: list[tuple[int, bool]], finals: list[int], senten
         after = [(i, said) for i, said in found if i > place]
         if after and all(said == after[0][1] for _, said in after):
             return Polarity(after[0][1], False, f"concludes {low[after[0][0]]!r}")
-    corrections = [cue[0] for s in sentences for c in s.clauses for cue in c.cues if cue[2] is Cue.CORRECTION]
+    corrections = [
+        cue[0]
+        for s in sentences
+        for c in s.clauses
+        for cue in c.cues
+        if cue[2] is Cue.CORRECTION and low[cue[0]] != "or"
+    ]
     for place in reversed(corrections):
         after = [(i, said) for i, said in found if i > place]
         if after and any(i < place for i, _ in found) and all(said == after[0][1] for _, said in after):
@@ -110,22 +190,55 @@ def _statement(text: Text, sentences: list[Sentence], asked: Question, finals: l
 def _clause_says(text: Text, clause: Clause, asked: Question) -> tuple[float, bool] | None:
     low = text.lower
     words = {canon(low[i]) for i in range(clause.first, clause.last) if low[i][0].isalnum()}
-    shared = words & asked.canon
+    shared = {w for w in asked.canon if w in words or (len(w) > 4 and any(x.startswith(w[:5]) for x in words))}
     negated = any(c[2] is Cue.NEG for c in clause.cues) or any(
         c[2] is Cue.PAST and low[c[0]] in ("no", "anymore", "not", "used", "formerly", "any") for c in clause.cues
     )
-    ended = any(low[i] in _ENDED and canon(low[i]) not in asked.canon for i in range(clause.first, clause.last))
+    was = any(low[i] in ("was", "were", "had", "did") for i in range(clause.first, clause.last))
+    if was and any(c[2] in (Cue.UNTIL, Cue.PAST) for c in clause.cues):
+        negated = True  # "it was open until June"
+    ended = any(
+        low[i] in _ENDED and not any(low[i].startswith(w[:5]) for w in asked.canon)
+        for i in range(clause.first, clause.last)
+    )
     if any(c[2] is Cue.REFUSAL for c in clause.cues):
         return None
+    opener_words = {w.split("'")[0] for w in low[clause.first : clause.first + 2]}
+    if any(low[i] in _OBJECTS for i in range(clause.first + 1, clause.last)) and shared:
+        shared = shared | {"it"}
+    if shared and opener_words & _SUBJECTS:
+        shared = shared | {"subject"}
+    end = [low[i] for i in range(max(clause.first, clause.last - 2), clause.last)]
+    if len(end) == 2 and end[0] in _SUBJECTS and end[1].removesuffix("n't") in _AUX:
+        return 0.5, not end[1].endswith("n't")
+    stands_in = bool(opener_words & _SUBJECTS) and any(low[i] in _OBJECTS for i in range(clause.first + 1, clause.last))
+    if ended and (stands_in or (low[clause.first].split("'")[0] in ("it", "they") and clause.last - clause.first <= 3)):
+        return 0.6, negated
+    if (
+        stands_in
+        and clause.last - clause.first <= 6
+        and any(low[i] in _HOLDING for i in range(clause.first, clause.last))
+    ):
+        return 0.6, not negated
+    if any(_OPPOSITES.get(w) in asked.words for w in words) and len(words) <= 6:
+        return 0.6, negated
     size = max(1, len(asked.canon))
     if shared and len(shared) >= min(2, size):
-        return len(shared) / size, not (negated != ended) if ended or negated else True
-    tag = [low[i] for i in range(clause.first, min(clause.last, clause.first + 3))]
-    if len(tag) >= 2 and tag[0] in ("you", "it", "they", "she", "he", "i", "we") and tag[1].removesuffix("n't") in _AUX | {"ca", "wo"}:
-        if clause.last - clause.first <= 3:
+        return len(shared) / size, negated == ended
+    start = clause.first + (low[clause.first] in ("but", "and", "so", "though", "although", "because"))
+    tag = [low[i] for i in range(start, min(clause.last, start + 3))]
+    if (
+        len(tag) >= 2
+        and tag[0] in ("you", "it", "they", "she", "he", "i", "we")
+        and tag[1].removesuffix("n't") in _AUX | {"ca", "wo"}
+    ):
+        short = clause.last - start <= 3
+        if short or (len(tag) == 3 and tag[2] in _STANDS_FOR and clause.last - start <= 5):
             return 0.5, not (negated or tag[1].endswith("n't"))
+    if tag and tag[0] == "not" and clause.last - start <= 4:  # "not at the moment"
+        return 1.0, False
     if negated and clause.last - clause.first <= 3 and any(w in ("anymore", "longer", "not") for w in tag):
-        return 0.4, False
+        return 2.0, False
     if ended and shared:
         return 0.3, False
     return None

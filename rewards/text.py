@@ -48,8 +48,8 @@ _TWINS = str.maketrans("АВЕКМНОРСТХаеосрхуіјѕΑΒΕΖΗΙΚ
 _SPACES = re.compile(r"[^\S\n]+")
 _LINES = re.compile(r" ?\n[ \n]*")
 _ARROWS = re.compile(r"[-=]{1,2}>")
-_LATEX_WRAP = re.compile(r"\\(?:text|textbf|textit|mathbf|mathrm|mathit|emph|underline) ?\{([^{}]{0,400})\}")
-_LATEX_FRAC = re.compile(r"\\d?frac ?\{(\d{1,6})\}\{(\d{1,6})\}")
+_LATEX_WRAP = re.compile(r"(?i)\\(?:text|textbf|textit|mathbf|mathrm|mathit|emph|underline) ?\{([^{}]{0,400})\}")
+_LATEX_FRAC = re.compile(r"(?i)\\d?frac ?\{(\d{1,6})\}\{(\d{1,6})\}")
 _LATEX_ESCAPE = re.compile(r"\\([$%&#_])")
 _LATEX_SPACE = re.compile(r"\\[()\[\],;! ]")
 _DOLLAR_BOX = re.compile(rf"\$+(?={BOX_OPEN})|(?<={BOX_CLOSE})\$+")
@@ -58,18 +58,22 @@ _BULLET = re.compile(r"(?:^|(?<=\n))(?:[-*•‣◦·+>]|#{1,6})(?: |(?=\*))")
 _NUMBERED = re.compile(r"(?:^|(?<=\n))\d{1,2}[.)] ")
 _GROUPED = re.compile(r"(?<![\d.,:/-])(\d{1,3})((?: \d{3})+)(?![\d:/-]|[.,]\d)")
 
+_ACRONYM = re.compile(r"(?<![\w.])(?:[A-Za-z]\.){2,}")
+_FEET = re.compile(r"(?<![\d'])(\d) ?' ?(\d{1,2}) ?(?:\"|'')")
+_DIGIT_DASH = re.compile(r"(?<=\d)—(?=\d)")
+
 TOKEN = re.compile(
     r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}(?!\d)|\d{1,2}[/.]\d{1,2}[/.]\d{4}(?!\d)"  # numeric dates
     r"|\d+(?::\d+)+"  # clock times, m:ss, ratios
     r"|\d{1,3}(?:,\d{3})+(?!\d)(?:\.\d+)?|\d+(?:\.\d+)?|(?<![\w.])\.\d+"  # numbers
-    r"|[ap]\.m\.?|[^\W\d_]+(?:'[^\W\d_]+)*"  # words
+    r"|[apAP]\.[mM]\.?|[^\W\d_]+(?:'[^\W\d_]+)*"  # words
     r"|\n|[^\w\s]"  # a line break, one mark
 )
 _IGNORED = frozenset("*_\"'{}[]#\\`")
 
 
 class Text(NamedTuple):
-    """A normalised text and its tokens. ``lower[i]`` is token i in lower case, ``start[i]:end[i]`` its place in ``raw``."""
+    """A normalised text and its tokens: ``lower[i]`` is token i in lower case, ``raw[start[i]:end[i]]`` as written."""
 
     raw: str
     lower: list[str]
@@ -126,11 +130,11 @@ def _box(text: str) -> str:
             pieces += [text[at:start], BOX_OPEN, text[inner:inner_end], BOX_CLOSE]
             at = stop
         text = "".join(pieces) + text[at:]
-    if "\\boxed" not in text:
+    if "\\boxed" not in text.lower():
         return text
     pieces, depth = [], []
-    for part in re.split(r"(\\boxed ?\{|\\?[{}])", text):
-        if part.startswith("\\boxed"):
+    for part in re.split(r"(?i)(\\boxed ?\{|\\?[{}])", text):
+        if part[:6].lower() == "\\boxed":
             depth.append(True)
             pieces.append(BOX_OPEN)
         elif part == "{":
@@ -176,7 +180,7 @@ def normalise(text: str) -> str:
         text = _drop_struck(text)
     if "\\" in text:
         text = _LATEX_FRAC.sub(r"\1/\2", _LATEX_WRAP.sub(r"\1", text))
-    if "\\boxed" in text or "<" in text:
+    if "\\" in text or "<" in text:
         text = _box(text)
     if "\\" in text:
         text = _LATEX_SPACE.sub(" ", _LATEX_ESCAPE.sub(r"\1", text))
@@ -190,6 +194,12 @@ def normalise(text: str) -> str:
         marks = [m[0][:-2] for m in _NUMBERED.finditer(text)]
         if marks[:2] == ["1", "2"]:  # a numbered list; a lone "23. Hmm" is an answer
             text = _NUMBERED.sub("", text)
+    if "." in text:
+        text = _ACRONYM.sub(lambda m: m[0].replace(".", ""), text)
+    if "'" in text or '"' in text:
+        text = _FEET.sub(r"\1 ft \2 in", text)
+    if "—" in text:
+        text = _DIGIT_DASH.sub("-", text)
     if "--" in text:
         text = re.sub(r"-{2,}", "—", text)
     return _GROUPED.sub(lambda m: m[1] + m[2].replace(" ", ","), text)

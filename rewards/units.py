@@ -2,20 +2,42 @@
 
 from __future__ import annotations
 
+from rewards.words import groups, listed
+
 NUMBER_WORDS: dict[str, float] = {
-    w: float(i)
-    for i, w in enumerate(
-        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen"
-        " seventeen eighteen nineteen".split()
+    word: float(value)
+    for value, word in enumerate(
+        listed(
+            "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen"
+            " seventeen eighteen nineteen"
+        )
     )
-} | {w: 10.0 * i for i, w in enumerate("twenty thirty forty fifty sixty seventy eighty ninety".split(), start=2)}
+}
+NUMBER_WORDS |= {
+    word: 10.0 * value
+    for value, word in enumerate(listed("twenty thirty forty fifty sixty seventy eighty ninety"), start=2)
+}
 NUMBER_WORDS["fourty"] = 40.0
+NUMBER_WORDS |= {  # German, Spanish, French, Italian; none that is an English word
+    word: float(value)
+    for value, same in enumerate(
+        groups(
+            "zwei dos deux|drei tres trois|vier cuatro quatre quattro|funf cinco cinq cinque|sechs seis"
+            "|sieben siete sette|acht ocho huit|neun nueve neuf|zehn diez dieci|onze|zwolf doce douze"
+            "|dreizehn trece|vierzehn catorce"
+        ),
+        start=2,
+    )
+    for word in same
+}
 
 ORDINAL_WORDS: dict[str, float] = {
-    w: float(i)
-    for i, w in enumerate(
-        "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth"
-        " fifteenth sixteenth seventeenth eighteenth nineteenth twentieth".split(),
+    word: float(value)
+    for value, word in enumerate(
+        listed(
+            "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth"
+            " fifteenth sixteenth seventeenth eighteenth nineteenth twentieth"
+        ),
         start=1,
     )
 } | {"thirtieth": 30.0, "fortieth": 40.0, "fiftieth": 50.0}
@@ -26,17 +48,13 @@ MAGNITUDES: dict[str, float] = {
     **SCALES,
     "k": 1e3,
     "m": 1e6,
-    "mm": 0.0,
     "mil": 1e6,
-    "mn": 1e6,
     "bn": 1e9,
     "grand": 1e3,
     "dozen": 12.0,
     "couple": 2.0,
-    "score": 20.0,
 }
 """What follows a number and multiplies it. "m" counts after a currency sign only; elsewhere it is metres or minutes."""
-del MAGNITUDES["mm"], MAGNITUDES["mn"], MAGNITUDES["score"]
 
 _S, _MO = "s", "mo"
 DURATIONS: dict[str, tuple[float, str]] = {}
@@ -45,17 +63,14 @@ for _names, _factor, _base in (
     ("minute minutes min mins", 60.0, _S),
     ("hour hours hr hrs h", 3600.0, _S),
     ("day days d", 86400.0, _S),
-    ("night nights", 86400.0, _S),
     ("week weeks wk wks", 604800.0, _S),
     ("fortnight fortnights", 1209600.0, _S),
     ("month months mo mos", 1.0, _MO),
-    ("quarter quarters", 3.0, _MO),
     ("year years yr yrs", 12.0, _MO),
     ("decade decades", 120.0, _MO),
 ):
     for _name in _names.split():
         DURATIONS[_name] = (_factor, _base)
-del DURATIONS["night"], DURATIONS["nights"], DURATIONS["quarter"], DURATIONS["quarters"]
 
 FREQUENCY_WORDS: dict[str, tuple[float, float]] = {
     "daily": (1.0, 1.0),
@@ -80,7 +95,7 @@ for _names, _code in (
     ("gbp quid sterling", "GBP"),
     ("yen jpy", "JPY"),
     ("rupee rupees inr", "INR"),
-    ("won krw", "KRW"),
+    ("krw", "KRW"),
     ("franc francs chf", "CHF"),
     ("kroner krone kr nok dkk", "NOK"),
     ("kronor krona sek", "SEK"),
@@ -89,15 +104,13 @@ for _names, _code in (
 ):
     for _name in _names.split():
         CURRENCIES[_name] = _code
-del CURRENCIES["won"]  # the verb is far more common
-CURRENCIES_IN_QUESTIONS = frozenset(CURRENCIES)
 
-MEASURES: dict[str, tuple[str, float]] = {}
+MEASURES: dict[str, tuple[str, float]] = {}  # cups are counted, not measured
 for _names, _dimension, _factor in (
     ("mm millimeter millimeters millimetre millimetres", "length", 0.001),
     ("cm centimeter centimeters centimetre centimetres", "length", 0.01),
     ("m meter meters metre metres", "length", 1.0),
-    ("km kms kilometer kilometers kilometre kilometres k", "length", 1000.0),
+    ("km kms kilometer kilometers kilometre kilometres", "length", 1000.0),
     ("inch inches in", "inch", 1.0),
     ("foot feet ft", "inch", 12.0),
     ("yard yards yd yds", "inch", 36.0),
@@ -114,7 +127,6 @@ for _names, _dimension, _factor in (
     ("l liter liters litre litres", "volume", 1.0),
     ("gallon gallons gal", "gallon", 1.0),
     ("pint pints", "gallon", 0.125),
-    ("cup cups", "cup", 1.0),
     ("tablespoon tablespoons tbsp", "spoon", 3.0),
     ("teaspoon teaspoons tsp", "spoon", 1.0),
     ("kb", "bytes", 1e3),
@@ -129,30 +141,35 @@ for _names, _dimension, _factor in (
     ("mph", "mph", 1.0),
     ("kmh kph", "kmh", 1.0),
     ("acre acres", "acre", 1.0),
-    ("watt watts w", "power", 1.0),
+    ("watt watts", "power", 1.0),
     ("kw kilowatt kilowatts", "power", 1e3),
     ("kcal cal calorie calories", "calorie", 1.0),
     ("mah", "charge", 1.0),
 ):
     for _name in _names.split():
         MEASURES[_name] = (_dimension, _factor)
-del MEASURES["k"], MEASURES["w"], MEASURES["cup"], MEASURES["cups"]  # cups are counted, not measured
 
-MONTHS: dict[str, int] = {}
-for _i, _names in enumerate(
-    "january jan|february feb|march mar|april apr|may|june jun|july jul|august aug|september sep sept|october oct"
-    "|november nov|december dec".split("|"),
-    start=1,
-):
-    for _name in _names.split():
-        MONTHS[_name] = _i
+MONTHS: dict[str, int] = {
+    word: number
+    for number, same in enumerate(
+        groups(
+            "january jan|february feb|march mar|april apr|may|june jun|july jul|august aug|september sep sept"
+            "|october oct|november nov|december dec"
+        ),
+        start=1,
+    )
+    for word in same
+}
 
-WEEKDAYS: dict[str, int] = {}
-for _i, _names in enumerate(
-    "monday mondays mon|tuesday tuesdays tue tues|wednesday wednesdays|thursday thursdays thu thur thurs"
-    "|friday fridays fri|saturday saturdays|sunday sundays".split("|")
-):
-    for _name in _names.split():
-        WEEKDAYS[_name] = _i
+WEEKDAYS: dict[str, int] = {
+    word: number
+    for number, same in enumerate(
+        groups(
+            "monday mondays mon|tuesday tuesdays tue tues|wednesday wednesdays wed weds"
+            "|thursday thursdays thu thur thurs|friday fridays fri|saturday saturdays sat|sunday sundays sun"
+        )
+    )
+    for word in same
+}
 
 AM_PM = {"am": "am", "a.m.": "am", "a.m": "am", "pm": "pm", "p.m.": "pm", "p.m": "pm"}

@@ -7,20 +7,22 @@ list whose items are all needed, "You have met up with Tamsin three times." is, 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from rewards.lexicon import STOP
-from rewards.quantities import Quantity, parse
+from rewards.numerals import Quantity
+from rewards.quantities import parse
 from rewards.text import Text, tokenise
 from rewards.units import DURATIONS, MEASURES, NUMBER_WORDS, ORDINAL_WORDS
+from rewards.words import words
 
-YES = frozenset("yes yeah yep yup yea aye affirmative".split())
-NO = frozenset("no nope nah nay negative".split())
+YES = words("yes yeah yep yup yea aye affirmative")
+NO = words("no nope nah nay negative")
 
-SKIPPED = frozenset("a an the my your his her their our its - ' this these those".split())
+SKIPPED = words("a an the my your his her their our its - ' this these those")
 """Tokens that carry no part of a name: articles, owners, hyphens."""
-_DOTTED = frozenset("dr mr mrs ms st ave mt jr sr prof no".split())
+_DOTTED = words("dr mr mrs ms st ave mt jr sr prof no")
 _SUFFIXES = frozenset(("st", "nd", "rd", "th"))
 _ALIASES = {
     "&": "and", "beneath": "under", "underneath": "under", "below": "under", "grey": "gray", "colour": "color",
@@ -29,7 +31,7 @@ _ALIASES = {
     "centre": "center", "theatre": "theater", "neighbour": "neighbor", "saint": "st", "mount": "mt", "fort": "ft",
     "bicycle": "bike", "photo": "photograph", "pic": "photograph", "picture": "photograph", "automobile": "car",
 }  # fmt: skip
-_LEADING = frozenset("in at on to from by of with for into inside the".split())
+_LEADING = words("in at on to from by of with for into inside the")
 _GENERIC_TAIL = re.compile(r"[^\W\d_]+")
 
 
@@ -86,8 +88,8 @@ def canonical(text: Text) -> tuple[list[str], list[int]]:
 class Form:
     """One way to state a value.
 
-    kind "bool": ``yes``. kind "quantity": ``quantity``. kind "words": ``words`` in order, each needed unless its flag in
-    ``needed`` is False. kind "list": every one of ``items`` in any order (in this order when ``ordered``). kind
+    kind "bool": ``yes``. kind "quantity": ``quantity``. kind "words": ``words`` in order, each needed unless its flag
+    in ``needed`` is False. kind "list": every one of ``items`` in any order (in this order when ``ordered``). kind
     "sentence": long golds; ``words`` is a bag, those in ``names`` are all needed, of the rest a share.
     """
 
@@ -100,7 +102,9 @@ class Form:
     ordered: bool = False
     names: frozenset[str] = frozenset()
     proper: bool = False
-    """The words begin with capitals: a longer capitalised name around them is another name."""
+    """The words begin with capitals: a longer name around them is another name."""
+    stems: bool = False
+    """A sentence's words may be inflected ("decline", "declined")."""
 
 
 @dataclass(frozen=True)
@@ -124,6 +128,8 @@ class Question:
     """Its words in lower case."""
     canon: frozenset[str]
     """Its content words in canonical spelling."""
+    known: frozenset[str] = frozenset()
+    """Words that a sentence shares with the other values."""
 
 
 @lru_cache(maxsize=4096)
@@ -169,21 +175,28 @@ def _may_stand_alone(inner: str, main: str) -> bool:
     """Whether a bracketed remark names the value again ("(level 2)", "(UCLA)") and not a detail of it."""
     if inner.isupper() and len(inner) <= 8:
         return True
-    text = tokenise(inner)
+    text = tokenise(re.sub(r"^(?:about|approx\.?|approximately|roughly|circa|~)\s*", "", inner, flags=re.IGNORECASE))
     if any(w in STOP or w in ("from", "on") for w in text.lower[:1]):
         return False
     inner_q, main_q = parse(text), parse(tokenise(main))
+    labelled = len(text.lower) == 2 and text.lower[0].isalpha() and bool(main_q)
+    if labelled and (text.lower[1].isdigit() or len(text.lower[1]) == 1):  # "(track 9)", "(carriage E)"
+        return True
     if not inner_q:
         return False
-    return bool(main_q) and inner_q[0].raw == main_q[0].raw or any(
-        q.kind in ("colon", "duration", "clock") for q in inner_q
+    return (bool(main_q) and inner_q[0].raw == main_q[0].raw) or any(
+        q.kind in ("colon", "duration", "clock", "measure") for q in inner_q
     )
 
 
 @lru_cache(maxsize=16384)
-def read_value(value: str, question: str) -> Value:
-    """Read a gold or stale value in the light of its question."""
+def read_value(value: str, question: str, contrast: tuple[str, ...] = ()) -> Value:
+    """Read a gold or stale value in the light of its question. What a sentence shares with the values in ``contrast``
+    says nothing and may be missing."""
     asked = read_question(question)
+    if contrast and len(value.split()) >= 4:
+        shared = frozenset.intersection(*(frozenset(canonical(tokenise(other))[0]) for other in contrast))
+        asked = replace(asked, known=frozenset(w for w in shared if w[0].isalpha()))
     forms: list[Form] = []
     literal = tokenise(value)
     if len(literal.lower) >= 3 and literal.lower[0] not in YES and literal.lower[0] not in NO:
@@ -199,9 +212,9 @@ def read_value(value: str, question: str) -> Value:
     return Value(value, tuple(forms))
 
 
-_POLAR = frozenset(
-    "do does did is are was were am have has had can could will would should may might shall isn't aren't don't doesn't"
-    " didn't haven't hasn't".split()
+_POLAR = words(
+    "do does did is are was were am have has had can could will would should may might shall isn't aren't don't"
+    " doesn't didn't haven't hasn't"
 )
 
 
@@ -240,6 +253,13 @@ def _pure_quantity(text: Text, asked: Question) -> Quantity | None:
         return None
     low = text.lower
     colon = next((i for i, w in enumerate(low) if w in (":", ".", ";") and i), len(low))
+    strung = next((i for i, w in enumerate(low) if w in ("and", "&", ",", "plus") and i), None)
+    if strung is not None and any(
+        w.isalpha() and w not in STOP and canon(w) not in asked.canon for w in low[strung:colon]
+    ):
+        counts = [q for q in found if q.kind == "number" and q.last <= strung]
+        if counts:
+            return None  # "two cats and a tortoise"
     head = [q for q in found if q.first < colon]
     head = [q for q in head if not (q.kind == "rate" and len(head) > 1 and q.word in ("every", "each"))] or head
     if len(head) > 1 and head[0].kind == "date" and all(q.kind == "weekday" for q in head[1:]):
@@ -264,22 +284,32 @@ def _pure_quantity(text: Text, asked: Question) -> Quantity | None:
     return quantity
 
 
-_QUANTITY_FILLER = frozenset(
-    "about around approximately roughly nearly almost over under exactly close total number ago old each way times time"
-    " so far altogether together least most more than per ounces completed currently total daily weekly now".split()
+_QUANTITY_FILLER = words(
+    "every each about around approximately roughly nearly almost over under exactly close total number ago old"
+    " each way times time so far altogether together least most more than per ounces completed currently total"
+    " daily weekly now"
+)
+
+
+_LABELLED = re.compile(r"^[^\W\d]+ \w?\d+\w?$")
+_ORDER = re.compile(
+    r"\border of\b|\bin (?:what |which )?order\b|\b(?:what|which) order\b|\bsequence\b|\bfirst to last\b"
 )
 
 
 def _list_form(spelling: str, text: Text, asked: Question) -> Form | None:
-    """"A and B", "A, B, and C", one item a line. A comma alone does not make two things a list."""
+    """ "A and B", "A, B, and C", one item a line. A comma alone does not make two things a list."""
     low = text.lower
     if any(w in ("is", "are", "was", "were", "you", "i", "we", "which", "then", "first", "did", "have") for w in low):
         return None
     flat = _PAREN.sub(" ", spelling)
-    pieces = [p.strip(" .") for p in re.split(r",\s*(?:and\s+)?|\s+and\s+|\s*&\s*|\n|\s+/\s+", flat, flags=re.IGNORECASE)]
+    pieces = [
+        p.strip(" .") for p in re.split(r",\s*(?:and\s+)?|\s+and\s+|\s*&\s*|\n|\s+/\s+", flat, flags=re.IGNORECASE)
+    ]
     pieces = [p for p in pieces if p]
     joined = " and " in f" {spelling.lower()} " or "&" in spelling or "\n" in spelling or " / " in spelling
-    if len(pieces) < 2 or (len(pieces) == 2 and not joined) or any(len(p.split()) > 6 for p in pieces):
+    labelled = all(_LABELLED.match(p) for p in pieces)
+    if len(pieces) < 2 or (len(pieces) == 2 and not joined and not labelled) or any(len(p.split()) > 6 for p in pieces):
         return None
     if parse(text) and _pure_quantity(text, asked):
         return None
@@ -289,22 +319,24 @@ def _list_form(spelling: str, text: Text, asked: Question) -> Form | None:
         if not forms:
             return None
         items.append(forms[0])
-    ordered = bool(asked.words & {"order", "sequence"})
+    ordered = bool(_ORDER.search(asked.text.lower()))
     return Form("list", items=tuple(items), ordered=ordered)
 
 
 def _forms_of_item(piece: str, asked: Question) -> list[Form]:
     text = tokenise(piece)
     quantity = _pure_quantity(text, asked)
-    if quantity:
+    counted = (
+        quantity is not None and quantity.kind == "number" and any(w.isalpha() for w in text.lower[quantity.last :])
+    )
+    if quantity and not counted:
         return [Form("quantity", quantity=quantity)]
     return _word_forms(text, asked)
 
 
-_SUBJECTS = frozenset("you i we it he she they the there you've i've we've it's your my".split())
-_FINITE = frozenset(
-    "is are was were am have has had do does did will would can could you've i've we've it's he's she's".split()
-)
+_SUBJECTS = words("you i we it he she they the there you've i've we've it's your my")
+_PRONOUNS = words("you i we it he she they you've i've we've")
+_FINITE = words("is are was were am have has had do does did will would can could you've i've we've it's he's she's")
 
 
 def _word_forms(text: Text, asked: Question) -> list[Form]:
@@ -317,29 +349,34 @@ def _word_forms(text: Text, asked: Question) -> list[Form]:
         keep.pop(0)
     if not keep:
         return []
-    sentence = len(keep) >= 4 and low[0] in _SUBJECTS and any(w in _FINITE or w[-2:] == "ed" for w in low[1:8])
+    sentence = len(keep) >= 4 and (
+        low[0] in _PRONOUNS or (low[0] in _SUBJECTS and any(w in _FINITE or w[-2:] == "ed" for w in low[1:8]))
+    )
     if sentence or len(keep) > 9:
         option = _chosen_option(keep, asked)
         if option is not None:
             return [option]
         reduced = [(w, p) for w, p in keep if w not in asked.canon and low[p] not in STOP and w[0].isalnum()]
+        reduced = [(w, p) for w, p in reduced if w not in asked.known] or reduced
         if not reduced:
             reduced = keep
         if len(reduced) > 5 or not sentence:
             return [_bag(text, reduced, asked)]
         while len(reduced) > 1 and low[reduced[0][1]].endswith(("ed", "ing")):
             reduced = reduced[1:]
+        place = reduced[0][1]
+        if len(reduced) > 1 and 0 < place <= 2 and low[place - 1] in _SUBJECTS and not text.capital(place):
+            reduced = reduced[1:]  # the verb: "You hid it behind ..."
         first = reduced[0][1]
         chunk = [(w, p) for w, p in keep if first <= p <= reduced[-1][1]]
         wanted = {p for _, p in reduced}
-        if first and canon(low[first - 1]) in _MEANT and first - 1 not in wanted:
-            pass
         return [
             Form(
                 "words",
                 words=tuple(w for w, _ in chunk),
                 needed=tuple(p in wanted and low[p] not in _PLACE_WORDS for _, p in chunk),
                 proper=any(text.capital(p) for _, p in chunk if p),
+                stems=True,
             )
         ]
     while len(keep) > 1 and keep[0][0] in _LEADING:
@@ -371,8 +408,8 @@ def _chosen_option(keep: list[tuple[str, int]], asked: Question) -> Form | None:
     return None
 
 
-_PLACE_WORDS = frozenset("under over behind beneath underneath below above near beside inside by next".split())
-_MEANT = frozenset("under over behind near".split())
+_PLACE_WORDS = words("under over behind beneath underneath below above near beside inside by next")
+_MEANT = frozenset(["under", "over", "behind", "near"])
 
 
 def _phrase(text: Text, keep: list[tuple[str, int]], asked: Question) -> Form:
@@ -385,14 +422,16 @@ def _phrase(text: Text, keep: list[tuple[str, int]], asked: Question) -> Form:
     needed = [True] * len(words)
     has_model = any(digits)
     for k, (word, place) in enumerate(keep):
-        if word in asked.canon and not digits[k]:
+        if (
+            (word in asked.canon and not digits[k])
+            or (k and digits[k - 1] and (low[place] in MEASURES or low[place] in DURATIONS) and text.glued(place))
+            or (has_model and not capital[k] and k > max(i for i, d in enumerate(digits) if d))
+            or not word[0].isalnum()
+            or (low[place] in STOP and low[place] not in NUMBER_WORDS)
+        ):
             needed[k] = False
-        elif k and digits[k - 1] and (low[place] in MEASURES or low[place] in DURATIONS) and text.glued(place):
-            needed[k] = False
-        elif has_model and not capital[k] and k > max(i for i, d in enumerate(digits) if d):
-            needed[k] = False
-        elif not word[0].isalnum() or (low[place] in STOP and low[place] not in NUMBER_WORDS):
-            needed[k] = False
+    if len(keep) == 2 and low[keep[0][1]] in ORDINAL_WORDS and words[1] in ("floor", "level", "grade", "row", "story"):
+        needed[1] = False
     coded = [k for k in range(1, len(keep)) if digits[k] and len(words[k - 1]) <= 2 and words[k - 1].isalpha()]
     if coded and text.glued(keep[coded[0]][1]):  # "Ford F-150": the model code says it all
         needed[: coded[0] - 1] = [False] * (coded[0] - 1)
@@ -400,12 +439,19 @@ def _phrase(text: Text, keep: list[tuple[str, int]], asked: Question) -> Form:
         by = words.index("by", 1)
         if capital[by - 1] and all(capital[by + 1 :]) and not capital[by]:
             needed[by:] = [False] * (len(words) - by)
+    for tail in ("at", "in"):  # "The Sugar Bowl at Pier Park": the place is not part of the name
+        if tail in words[2:-1]:
+            at = words.index(tail, 2)
+            if all(capital[:at]) and all(capital[at + 1 :]) and not capital[at]:
+                needed[at:] = [False] * (len(words) - at)
     if not any(needed):  # everything is in the question: an either/or question; its own words decide
         needed = [low[p] not in STOP for _, p in keep]
         if any(digits) or any(w in ORDINAL_WORDS for w in low):
             needed = [digits[k] or low[p] in ORDINAL_WORDS or capital[k] for k, (_, p) in enumerate(keep)]
         elif not any(needed):
             needed = [True] * len(words)
+        elif len(words) == 2 and sum(needed) == 2 and not any(capital):
+            needed = [True, False]  # "the blue ones" for "the blue pills"
     return Form("words", words=tuple(words), needed=tuple(needed), proper=capital[0] and not digits[0])
 
 

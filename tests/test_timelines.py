@@ -3,10 +3,14 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+from generators.cli import main, page
 from generators.timelines import PRESETS, config_from_dict, generate
+
+ROOT = Path(__file__).resolve().parents[1]
 
 FIELDS = {"id", "sessions", "question", "question_date", "gold", "stale", "asks", "abstain", "evidence", "source",
           "tags", "history"}
@@ -50,8 +54,67 @@ def test_same_arguments_give_the_same_bytes_in_another_process() -> None:
     ({"asks": {"curent": 5}}, r"the nearest is 'current'"),
     ({"sessions": [8, 6]}, r"sessions must be a number or \[lowest, highest\]"),
     ({"difficulty": 6}, r"difficulty runs from 1 to 5"),
+    ({"gap_days": [1, 3]}, r"gap_days must be at least 2"),
+    ({"styles": {"late": 120}}, r"late is a percentage"),
     ({"styles": {"increment": 0}}, r"count questions need increments"),
 ])
 def test_bad_settings_are_refused_by_name(data: dict, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         config_from_dict(data)
+
+
+def test_settings_that_no_history_satisfies_are_refused_when_drawn() -> None:
+    crowded = config_from_dict({"sessions": 2, "updates": 1, "repeats": 30, "asks": {"count": 0}})
+    with pytest.raises(ValueError, match="no history fits into"):
+        generate(0, crowded)
+    with pytest.raises(ValueError, match="no attribute fits a question"):
+        generate(0, config_from_dict({"value_types": ["colour"]}))
+    with pytest.raises(ValueError, match="unknown split 'test'"):
+        generate(0, "quick", split="test")
+
+
+@pytest.mark.parametrize(("off", "label"), [
+    ({"plan": 0}, "plan"), ({"hypothetical": 0}, "hypothetical"), ({"other": 0}, "other"), ({"late": 0}, "late"),
+    ({"repeat": 0}, "repeat"), ({"reversion": 0}, "reversion"), ({"correction": 0}, "correction"),
+    ({"increment": 0}, "increment"), ({"explicit": 0}, "explicit"), ({"implicit": 0}, "implicit"),
+    ({"paraphrased": 0}, "paraphrased"),
+])
+def test_every_style_is_labelled_and_can_be_switched_off(off: dict, label: str) -> None:
+    """A style appears on some episodes of the curriculum, and on none once its knob is 0."""
+    config = config_from_dict({"styles": off, "asks": {"count": 0} if "increment" in off else {}})
+    assert any(label in generate(seed, "curriculum")["tags"]["styles"] for seed in range(150))
+    for seed in range(150):
+        record = generate(seed, config)
+        assert label not in record["tags"]["styles"], record["id"]
+
+
+def test_question_kinds_and_value_types_are_all_met() -> None:
+    records = [generate(seed, "curriculum") for seed in range(400)]
+    assert {r["asks"] for r in records} == {"current", "previous", "count", "yesno", "change", "abstain"}
+    assert {r["tags"]["value_type"] for r in records} == {
+        "count", "quantity", "money", "clock", "duration", "date", "weekday", "place", "name", "title", "status",
+        "boolean", "frequency", "record"}
+    assert len({r["tags"]["attribute"] for r in records}) >= 40
+    assert {r["tags"]["difficulty"] for r in records} == {1, 2, 3, 4, 5}
+
+
+def test_the_page_of_ten_episodes_is_what_the_command_prints() -> None:
+    text = (ROOT / "docs" / "timelines_ten.md").read_text(encoding="utf-8")
+    assert page() == text, "run: python -m generators.timelines --page > docs/timelines_ten.md"
+    assert text.count("true history") == 10
+
+
+def test_the_command_shows_history_gold_superseded_values_and_evidence(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--preset", "curriculum", "--seed", "7", "--show"]) == 0
+    shown, record = capsys.readouterr().out, generate(7, "curriculum")
+    for part in ("true history", "superseded:", "evidence:", record["gold"], *record["stale"], *(
+            e["date"] for e in record["history"]["events"])):
+        assert part in shown
+    assert main(["--preset", "curiculum"]) == 2
+    assert "the nearest is 'curriculum'" in capsys.readouterr().err
+
+
+def test_changed_settings_have_ids_of_their_own() -> None:
+    changed = config_from_dict({"preset": "quick", "facts": 2})
+    assert generate(1, changed)["id"] != generate(1, "quick")["id"]
+    assert generate(1, config_from_dict({"preset": "quick"})) == generate(1, "quick")

@@ -75,9 +75,10 @@ def train(config: LocalConfig, policy: LocalPolicy) -> int:
 def evaluate_command(config: LocalConfig, adapter: Path) -> str:
     """The command that evaluates the adapter on validation episodes of the kind it was trained on."""
     preset = f" --preset {config.data.preset}" if config.data.preset else ""
+    dates = "" if config.protocol.show_dates else " --no-dates"
     return (
         f"python -m eval supersede --model {config.model} --adapter {adapter} --data validation{preset} --n 60 "
-        f"--wording {config.protocol.wording} --budget {config.protocol.budget} "
+        f"--wording {config.protocol.wording}{dates} --budget {config.protocol.budget} "
         f"--max-tokens {config.max_notes_tokens} --out {config.output}/eval/trained"
     )
 

@@ -1,0 +1,147 @@
+"""What must hold for every answer, not only for those that somebody thought of."""
+
+from __future__ import annotations
+
+import time
+import unicodedata
+from pathlib import Path
+from typing import get_args
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from eval.grader_report import grade_case, read_lines
+from rewards.currency import Verdict, grade
+from rewards.words import listed
+
+ROWS = read_lines(Path(__file__).parent / "data" / "grader_variations.jsonl")
+rows = st.sampled_from(ROWS)
+
+# (question, gold, other values of the same attribute)
+FACTS = [
+    ("Which city do I live in?", "Leiden", ["Bruges", "Aarhus", "Siena"]),
+    ("How many lamps do I own?", "6", ["4", "9", "11"]),
+    ("What do I drink at breakfast?", "mint tea", ["black coffee", "orange juice", "cold milk"]),
+    ("What is my rent?", "$1,150", ["$980", "$1,020"]),
+    ("When is my shift?", "7:15 am", ["8:30 am", "6:00 am"]),
+    ("Which day is choir?", "Thursday", ["Monday", "Friday"]),
+    ("How long is my commute?", "35 minutes", ["50 minutes", "20 minutes"]),
+    ("Which bus do I take?", "bus 12", ["bus 7", "bus 31"]),
+    ("How often do I swim?", "twice a week", ["once a week", "every day"]),
+]
+
+
+def verdict(row: dict, answer: str) -> str:
+    return grade_case({**row, "answer": answer}).verdict
+
+
+@settings(max_examples=150, deadline=None)
+@given(rows, st.sampled_from(["spaces", "curly", "nbsp", "bold", "italic", "underscore", "decomposed"]))
+def test_typography_never_changes_a_verdict(row: dict, how: str) -> None:
+    answer = row["answer"]
+    changed = {
+        "spaces": lambda: "  " + answer.replace(" ", "   ") + " ",
+        "curly": lambda: answer.replace("'", "’"),
+        "nbsp": lambda: answer.replace(" ", "\u00a0"),
+        "bold": lambda: f"**{answer.strip()}**" if answer.strip() and "*" not in answer else answer,
+        "italic": lambda: f"*{answer.strip()}*" if answer.strip() and "*" not in answer else answer,
+        "underscore": lambda: f"_{answer.strip()}_" if answer.strip() and "_" not in answer else answer,
+        "decomposed": lambda: unicodedata.normalize("NFD", answer),
+    }[how]()
+    assert verdict(row, changed) == verdict(row, answer)
+
+
+@settings(max_examples=150, deadline=None)
+@given(rows, st.sampled_from([str.upper, str.lower, str.swapcase]))
+def test_full_width_letters_and_case_never_change_a_verdict(row: dict, change) -> None:
+    answer = row["answer"]
+    wide = "".join(chr(ord(c) + 0xFEE0) if "0" <= c <= "9" or "A" <= c <= "Z" or "a" <= c <= "z" else c for c in answer)
+    if "<" not in answer and "\\" not in answer:
+        assert verdict(row, wide) == verdict(row, answer)
+    assert verdict(row, change(answer)) == verdict(row, answer), (row["kind"], answer)
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.sampled_from(FACTS),
+    st.sampled_from([" or ", ", ", "/", " / ", "\n", "; ", ", or ", " | ", "\n- "]),
+    st.data(),
+)
+def test_joined_candidates_are_never_correct(fact: tuple, joiner: str, data: st.DataObject) -> None:
+    question, gold, others = fact
+    chosen = data.draw(st.lists(st.sampled_from(others), min_size=1, max_size=len(others), unique=True))
+    values = data.draw(st.permutations([gold, *chosen]))
+    known = data.draw(st.booleans())
+    graded = grade(joiner.join(values), gold, chosen if known else (), question=question)
+    assert graded.verdict != "correct", graded.explanation
+    if known:
+        assert graded.verdict == "hedged"
+        assert graded.r_stale == -1
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.text(max_size=300), st.sampled_from(FACTS), st.booleans())
+def test_grade_is_total(answer: str, fact: tuple, abstain: bool) -> None:
+    question, gold, others = fact
+    assert grade(answer, gold, others, question=question, abstain=abstain).verdict in get_args(Verdict)
+    if answer.strip():
+        assert grade("an answer", answer, others, question=answer).verdict in get_args(Verdict)
+
+
+FRAGMENTS = st.sampled_from(
+    [
+        "\n",
+        '"',
+        *listed(
+            "no not Leiden Bruges until before after from to or and so if then 6 six half past \\boxed{ }"
+            " <think> </think>"
+            " ~~ ** : , . ? $ 1 ,000 30 am may March 14 th every week twice a year - — ( ) ' → the your sister was now"
+        ),
+    ]
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(FRAGMENTS, max_size=40).map(" ".join), st.sampled_from(FACTS))
+def test_grade_is_total_on_pieces_of_its_own_grammar(answer: str, fact: tuple) -> None:
+    question, gold, others = fact
+    assert grade(answer, gold, others, question=question).verdict in get_args(Verdict)
+    assert grade("Leiden", answer.strip() or "x", others, question=question).verdict in get_args(Verdict)
+
+
+UNITS = [
+    "You live in Leiden, not Bruges. ",
+    "Leiden or ",
+    "5 ",
+    "no, ",
+    "((",
+    "if Leiden then ",
+    "~~a",
+    "<s>x",
+    "\\boxed{",
+    "a\n",
+    "1,",
+    "your sister ",
+    "no, Leiden, ",
+    "Bruges until Leiden then ",
+]
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_time_grows_linearly(unit: str) -> None:
+    """Four times the length must not take ten times as long, and 100 kB stay under seconds."""
+
+    def seconds(size: int) -> float:
+        text = (unit * (size // len(unit) + 1))[:size]
+        best = 9.0
+        for _ in range(2):
+            start = time.process_time()
+            grade(text, "Leiden", ["Bruges"], question="Which city do I live in?")
+            grade(text, "7", ["5"], question="How many lamps do I own?")
+            best = min(best, time.process_time() - start)
+        return best
+
+    small, large = seconds(25_000), seconds(100_000)
+    assert large < 10 * small + 0.05
+    assert large < 8.0
