@@ -32,21 +32,25 @@ def attention(
 ) -> tuple[Tensor, None]:
     """transformers' attention interface: [B, H, L, D] in, [B, L, H, D] out."""
     length = query.shape[2]
-    if not (torch.is_grad_enabled() and query.device.type == "cpu" and attention_mask is None and length <= LONGEST):
+    if not (torch.is_grad_enabled() and query.device.type == "cpu" and 1 < length <= LONGEST):
         from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
         return sdpa_attention_forward(module, query, key, value, attention_mask, **options)
-    return causal_products(query, key, value, options.get("scaling") or query.shape[-1] ** -0.5), None
+    if attention_mask is None:
+        attention_mask = torch.ones(length, length, dtype=torch.bool).tril()[None, None]
+    scaling = options.get("scaling") or query.shape[-1] ** -0.5
+    return masked_products(query, key, value, attention_mask, scaling), None
 
 
-def causal_products(query: Tensor, key: Tensor, value: Tensor, scaling: float) -> Tensor:
-    """softmax(query key^T scaling, causal) value; `key` and `value` have H / G heads, each serving G of `query`'s."""
+def masked_products(query: Tensor, key: Tensor, value: Tensor, seen: Tensor, scaling: float) -> Tensor:
+    """softmax(query key^T scaling where `seen`) value; `key` and `value` have H / G heads, each serving G of
+    `query`'s; `seen` is boolean, [B or 1, 1, L, L]."""
     rows, heads, length, size = query.shape
     shared = key.shape[1]
     folded = (rows * shared, heads // shared * length, size)
     keys, values = (part.reshape(rows * shared, length, size) for part in (key, value))
     scores = torch.bmm((query * scaling).reshape(folded), keys.transpose(1, 2))
-    future = torch.full((length, length), float("-inf"), dtype=scores.dtype).triu(1)
-    weights = (scores.view(rows * shared, -1, length, length) + future).softmax(-1)
+    hidden = torch.zeros(seen.shape, dtype=scores.dtype).masked_fill_(~seen, float("-inf"))
+    weights = (scores.view(rows, heads, length, length) + hidden).softmax(-1)
     result = torch.bmm(weights.view(scores.shape), values)
     return result.view(rows, heads, length, size).transpose(1, 2)
