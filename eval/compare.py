@@ -26,7 +26,7 @@ from eval.stats import (
     paired_bootstrap,
     wilson,
 )
-from supersede_env.errors import UserError
+from rewards.errors import UserError
 
 MUST_MATCH = ("task_set", "grader_version")
 """Numbers of different tasks or different graders are not comparable."""

@@ -20,8 +20,8 @@ from urllib.parse import urlsplit
 
 from eval.progress import Progress
 from eval.rows import OVER_WINDOW, RunFolder, no_gold_rows, scored_row, unscored_row
+from rewards.errors import UserError
 from supersede_env.episode import Episode
-from supersede_env.errors import UserError
 from supersede_env.longmemeval import Loaded
 from supersede_env.protocol import ProtocolConfig
 from supersede_env.scoring import Outcome

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from eval.lme_metrics import join, overview
-from supersede_env.errors import UserError, refuse_unknown
+from rewards.errors import UserError, refuse_unknown
 
 T_MIN, T_MAX = 1.0, 200.0
 """Bounds of the latency budget in seconds, as published."""

@@ -27,7 +27,6 @@ from eval.rows import ROWS_FILE
 from eval.stats import INVALID_EXIT
 from lme_v2_env.chat import Endpoint
 from lme_v2_env.dataset import TIERS, Dataset, open_dataset
-from lme_v2_env.errors import UserError, refuse_unknown
 from lme_v2_env.extractive import ExtractiveReader
 from lme_v2_env.memory.api import Mode, RetrievalConfig
 from lme_v2_env.memory.embed import Embedder, embedder_from
@@ -37,8 +36,8 @@ from lme_v2_env.memory.writer import ModelWriter
 from lme_v2_env.reader import PUBLISHED_CONTEXT_TOKENS, EndpointReader, Reader, Sampling, load_prompts
 from lme_v2_env.tokens import counter_for
 from lme_v2_env.trajectory import DOMAINS, Question
+from rewards.errors import UserError, refuse_unknown
 from rewards.lme_v2 import GRADER_VERSION
-from supersede_env.errors import UserError as HouseError
 
 EXAMPLE = """examples:
   # a smoke test on real ServiceNow runs, without a model or a network; not a LongMemEval-V2 score
@@ -114,7 +113,7 @@ def run(args: list[str]) -> int:
     options = parser().parse_args(args)
     try:
         return _run(options)
-    except (UserError, HouseError) as error:
+    except UserError as error:
         print(f"eval: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from supersede_env.errors import UserError
+from rewards.errors import UserError
 
 Metrics = Mapping[str, Any]
 

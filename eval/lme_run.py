@@ -20,7 +20,6 @@ from eval.progress import Progress
 from eval.rows import RunFolder, write_atomic
 from lme_v2_env.chat import EndpointError
 from lme_v2_env.dataset import Dataset
-from lme_v2_env.errors import UserError
 from lme_v2_env.memory import snapshot
 from lme_v2_env.memory.api import ContextItem, Memory, RetrievalMemory
 from lme_v2_env.memory.embed import BadVectors
@@ -28,6 +27,7 @@ from lme_v2_env.memory.store import signature
 from lme_v2_env.reader import Reader, Reading
 from lme_v2_env.trajectory import Question, QuestionView
 from rewards import lme_v2
+from rewards.errors import UserError
 
 MEMORIES = "memories.json"
 """What building each haystack's memory cost, in the order built."""

@@ -10,7 +10,7 @@ from eval.lafs import TIERS, published
 from eval.lme_errors import Answered, analyse
 from eval.lme_errors import render as render_causes
 from eval.lme_rows import LmeRun, summarise
-from lme_v2_env.errors import UserError
+from rewards.errors import UserError
 
 Runs = Sequence[tuple[LmeRun, Sequence[Mapping[str, Any]], Path]]
 

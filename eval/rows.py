@@ -18,8 +18,8 @@ from typing import Any, ClassVar, Protocol
 
 from eval.stats import UNSCORED_LIMIT, wilson
 from rewards.currency import GRADER_VERSION
+from rewards.errors import UserError
 from supersede_env.episode import Episode
-from supersede_env.errors import UserError
 from supersede_env.scoring import Outcome, grade_answer, metrics
 
 RUN_FILE, ROWS_FILE = "run.json", "rows.jsonl"

@@ -26,7 +26,7 @@ from eval.lme_metrics import join, overview
 from eval.rows import write_atomic
 from eval.stats import INVALID_EXIT
 from eval.submission_runs import DOMAINS, RUN_FILES, Run, load_run, read_json
-from supersede_env.errors import UserError
+from rewards.errors import UserError
 
 SAFE_NAME = re.compile(r"[A-Za-z0-9._-]+")
 RESERVED = ("SYSTEM_DESCRIPTION.md", "submission_overview.json", "operating_points")

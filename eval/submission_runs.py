@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from supersede_env.errors import UserError
+from rewards.errors import UserError
 
 DOMAINS = ("web", "enterprise")
 RUN_FILES = ("aggregated_metrics.json", "per_question.jsonl", "run_args.json")

@@ -16,7 +16,7 @@ from typing import Any
 
 from eval.compare import load_run
 from eval.rows import ROWS_FILE, RUN_FILE, Summary, summarise
-from supersede_env.errors import UserError
+from rewards.errors import UserError
 
 EXAMPLE = """example:
   python -m eval table runs/quick/base/full runs/quick/base/bounded runs/quick/trained/bounded \\

@@ -11,7 +11,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from lme_v2_env.errors import UserError
+from rewards.errors import UserError
 
 if TYPE_CHECKING:
     import httpx

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from lme_v2_env.errors import UserError, refuse_unknown
 from lme_v2_env.trajectory import EvidencePoint, Question, Trajectory, question_from, trajectory_from
+from rewards.errors import UserError, refuse_unknown
 
 TIERS = ("small", "medium", "whole")
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from lme_v2_env.dataset import load_questions
-from lme_v2_env.errors import UserError
+from rewards.errors import UserError
 
 HUB_DATASET = "xiaowu0162/longmemeval-v2"
 HUB_REVISION = "f152293e235517d504809563c833d7190b8c713b"

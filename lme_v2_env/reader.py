@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from lme_v2_env.chat import Endpoint
-from lme_v2_env.errors import UserError, refuse_unknown
 from lme_v2_env.memory.api import ContextItem
 from lme_v2_env.tokens import TokenCounter, cut, estimate
 from lme_v2_env.trajectory import QuestionView
+from rewards.errors import UserError, refuse_unknown
 
 PROMPT_KEYS = ("web", "enterprise", "context", "empty", "question")
 

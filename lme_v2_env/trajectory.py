@@ -16,7 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from lme_v2_env.errors import UserError
+from rewards.errors import UserError
 
 DOMAINS = ("web", "enterprise")
 OUTCOMES = ("success", "failure")

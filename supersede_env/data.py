@@ -10,8 +10,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from rewards.errors import UserError, refuse_unknown
 from supersede_env.episode import Episode, has_gold, refuse_half_characters
-from supersede_env.errors import UserError, refuse_unknown
 from supersede_env.longmemeval import Loaded, load_longmemeval, refuse_doubled
 
 NAMES = ("train", "validation", "oracle", "s")

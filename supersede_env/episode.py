@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, TypeVar
 
-from supersede_env.errors import UserError
+from rewards.errors import UserError
 
 Asks = Literal["current", "previous", "count", "yesno", "change", "abstain"]
 ASKS: tuple[Asks, ...] = ("current", "previous", "count", "yesno", "change", "abstain")

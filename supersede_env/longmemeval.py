@@ -19,8 +19,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal
 
+from rewards.errors import UserError
 from supersede_env.episode import Episode, has_gold, parse_date, refuse_half_characters
-from supersede_env.errors import UserError
 
 Split = Literal["oracle", "s"]
 

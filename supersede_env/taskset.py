@@ -16,9 +16,9 @@ import httpx
 import verifiers.v1 as vf
 from pydantic import model_validator
 
+from rewards.errors import UserError, refuse_unknown
 from supersede_env.data import DataConfig, load_episodes
 from supersede_env.episode import Episode
-from supersede_env.errors import UserError, refuse_unknown
 from supersede_env.protocol import NoReply, NotesRollout, ProtocolConfig, visible_reply
 from supersede_env.scoring import Outcome, gold_problem, grade_answer, metrics
 

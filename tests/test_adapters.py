@@ -160,8 +160,8 @@ def test_multiturn_says_in_one_line_that_it_needs_the_old_api() -> None:
 
 @pytest.mark.skipif(not OLD_API, reason="MultiTurnEnv lives in verifiers 0.3.x")
 def test_multiturn_options_are_checked() -> None:
+    from rewards.errors import UserError
     from supersede_env import load_environment
-    from supersede_env.errors import UserError
 
     cases: tuple[tuple[dict[str, Any], str], ...] = (
         ({"presett": "quick"}, "did you mean 'preset'"),

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from eval.lafs import T_MAX, T_MIN, Point, frontier, gain, lafs, published, reference, run, summary
 from eval.lme_errors import Answered, Cause, analyse, cause, evidence_recall, of_row, render
 from eval.lme_metrics import join, overview
-from supersede_env.errors import UserError
+from rewards.errors import UserError
 from tests.conftest import SHARED
 
 TOLERANCE = 1e-9

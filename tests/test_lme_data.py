@@ -14,9 +14,9 @@ import pytest
 
 from lme_v2_env.dataset import TrajectoryFile, load_questions, open_dataset
 from lme_v2_env.download import SHA256, download, sha256_of, unpack_screenshots
-from lme_v2_env.errors import UserError
 from lme_v2_env.memory.slices import annotated_actions, numbered, object_ids
 from lme_v2_env.trajectory import trajectory_from
+from rewards.errors import UserError
 from tests import lme_world
 from tests.conftest import SHARED, _folder
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from supersede_env.errors import UserError
+from rewards.errors import UserError
 from supersede_env.longmemeval import load_longmemeval
 from supersede_env.scoring import gold_problem
 

@@ -17,9 +17,9 @@ import torch
 from safetensors.torch import load_file
 
 from rewards.currency import grade
+from rewards.errors import UserError
 from supersede_env.data import DataConfig, generated_records
 from supersede_env.episode import Episode
-from supersede_env.errors import UserError
 from supersede_env.protocol import NotesRollout, ProtocolConfig
 from tests.episodes import record
 from tests.tiny import tiny_policy

@@ -19,9 +19,9 @@ from typing import Any
 
 import torch
 
+from rewards.errors import UserError
 from supersede_env.data import FIRST_VALIDATION_SEED, DataConfig, generated_records, load_episodes
 from supersede_env.episode import Episode
-from supersede_env.errors import UserError
 from train.checkpoint import Checkpoint, Phase, Position, RunFolder, write_adapter
 from train.grpo import advantages, policy_loss
 from train.local_config import MAY_CHANGE, LocalConfig, load_config

@@ -22,7 +22,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from supersede_env.errors import UserError
+from rewards.errors import UserError
 from supersede_env.protocol import Message
 from train.attention import register
 from train.cache import LockstepCache

@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping
 from typing import Any, Self
 
-from supersede_env.errors import UserError
+from rewards.errors import UserError
 from train.local_config import Wandb
 
 

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from lme_v2_env.dataset import Dataset
-from lme_v2_env.errors import refuse_unknown
 from lme_v2_env.memory.api import Memory, RetrievalConfig
 from lme_v2_env.memory.library import Library
 from lme_v2_env.trajectory import Question
+from rewards.errors import refuse_unknown
 
 SYSTEMS = {
     "no_retrieval": "eval.baselines.no_retrieval",

@@ -16,13 +16,13 @@ from typing import Any, Literal, Protocol, Self
 
 import numpy as np
 
-from lme_v2_env.errors import UserError
 from lme_v2_env.memory.events import Event
 from lme_v2_env.memory.index import Hit
 from lme_v2_env.memory.library import EVENTS, HINTS, PROCEDURES, SLICES, Library
 from lme_v2_env.memory.notes import Note
 from lme_v2_env.memory.slices import annotated_actions, numbered
 from lme_v2_env.trajectory import State, Trajectory
+from rewards.errors import UserError
 
 INSTRUCTION = re.compile(r"[^.?!\n]*\\boxed\b.*$", re.MULTILINE)
 """How a question wants its answer wrapped: says nothing about what to look for."""

@@ -12,8 +12,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from lme_v2_env.chat import Endpoint
-from lme_v2_env.errors import UserError
 from lme_v2_env.memory.slices import words
+from rewards.errors import UserError
 
 PUBLISHED_INSTRUCTION = "Given a question about a website, retrieve the page states that answer it"
 """Heads a query for embedders that take instructions (Qwen3-Embedding); the wording is ours."""
