@@ -41,7 +41,7 @@ class Reporter:
     def note(self, line: str) -> None:
         """One line that stays."""
         if self._bar is not None:
-            self._bar.console.print(line, highlight=False)
+            self._bar.console.print(line, highlight=False, markup=False)
         else:
             print(line, file=sys.stderr, flush=True)
 
