@@ -23,16 +23,13 @@ class Parser(argparse.ArgumentParser):
 
     def read(self, args: Sequence[str]) -> argparse.Namespace:
         """`parse_args` with the nearest name for an option that there is not."""
-        options, unknown = self.parse_known_args(args)
-        name = unknown[0].partition("=")[0] if unknown else ""
-        if name.startswith("-"):
-            try:
-                refuse_unknown([name], self._option_string_actions, "option")
-            except UserError as error:
-                self.error(str(error))
-        if unknown:
-            self.error(f"unexpected argument '{unknown[0]}'")
-        return options
+        names = [word.partition("=")[0] for word in args if word.startswith("--") and word != "--"]
+        try:
+            # before argparse, which would name the options that are missing because one is misspelt
+            refuse_unknown(names, self._option_string_actions, "option")
+        except UserError as error:
+            self.error(str(error))
+        return self.parse_args(args)
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: {message} (--help shows all options)\n")
