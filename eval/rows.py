@@ -140,7 +140,10 @@ class RunFolder:
         """Create the folder, or take up the one that an equal invocation left. Raises `UserError`."""
         file = folder / RUN_FILE
         if file.is_file():
-            before = json.loads(file.read_text("utf-8"))
+            try:
+                before = dict(json.loads(file.read_text("utf-8")))
+            except (ValueError, TypeError):
+                raise UserError(f"{file} is damaged: give another --out, or delete the folder") from None
             now = asdict(info)
             differing = [key for key in now if before.get(key) != now[key]]
             if differing:
@@ -164,14 +167,26 @@ class RunFolder:
         if whole < len(data):
             with file.open("r+b") as handle:
                 handle.truncate(whole)
-        return [json.loads(line) for line in data[:whole].decode("utf-8").split("\n") if line]
+        rows = []
+        for number, line in enumerate(data[:whole].split(b"\n"), 1):
+            try:
+                rows += [json.loads(line)] if line else []
+            except ValueError:
+                raise UserError(
+                    f"{file}, line {number} is damaged: delete that line, and the same command makes its row again"
+                ) from None
+        return rows
 
     def append(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Add rows so that a crash leaves whole lines, at most the last one torn."""
-        with (self.folder / ROWS_FILE).open("a", encoding="utf-8") as handle:
-            handle.write("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
-            handle.flush()
-            os.fsync(handle.fileno())
+        file = self.folder / ROWS_FILE
+        try:
+            with file.open("a", encoding="utf-8") as handle:
+                handle.write("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+                handle.flush()
+                os.fsync(handle.fileno())
+        except OSError as error:
+            raise not_written(file, error) from error
 
     def replace(self, rows: Sequence[Mapping[str, Any]]) -> None:
         """Write all rows anew, atomically."""
@@ -179,10 +194,19 @@ class RunFolder:
 
 
 def write_atomic(file: Path, text: str) -> None:
-    """All of the text or the old file, never a part."""
+    """All of the text or the old file, never a part. Raises `UserError` when it cannot be written."""
     temporary = file.with_name(f".{file.name}.{os.getpid()}")
-    temporary.write_text(text, encoding="utf-8")
-    os.replace(temporary, file)
+    try:
+        temporary.write_text(text, encoding="utf-8")
+        os.replace(temporary, file)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise not_written(file, error) from error
+
+
+def not_written(file: Path, error: OSError) -> UserError:
+    """What to tell when a file of the run cannot be written."""
+    return UserError(f"{file} cannot be written: {error.strerror}; mend that, and the same command resumes")
 
 
 @dataclass(frozen=True, slots=True)

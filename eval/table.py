@@ -6,7 +6,6 @@ drawn into one picture.
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from collections.abc import Sequence
@@ -14,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from eval.arguments import Parser
 from eval.compare import load_run
 from eval.rows import ROWS_FILE, RUN_FILE, Summary, summarise
 from rewards.errors import UserError
@@ -35,16 +35,13 @@ class Column:
 
 def run(args: list[str]) -> int:
     """Entry of `python -m eval table`. 0: done; 2: refused."""
-    parser = argparse.ArgumentParser(
-        prog="python -m eval table",
-        description="Accuracies of finished runs side by side, recomputed from their rows.",
-        epilog=EXAMPLE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+    parser = Parser(
+        "python -m eval table", "Accuracies of finished runs side by side, recomputed from their rows.", EXAMPLE
     )
     parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="folder with run.json and rows.jsonl")
     parser.add_argument("--metrics", type=Path, help="metrics.jsonl of the training run, for the plot")
     parser.add_argument("--plot", type=Path, help="write a picture (.png, .svg or .pdf)")
-    options = parser.parse_args(args)
+    options = parser.read(args)
     try:
         columns = [column(folder) for folder in options.runs]
         print("\n".join(render(columns)))

@@ -144,7 +144,11 @@ def find_file(split: Split, path: str | Path | None) -> Path:
             raise UserError(f"{given}: no such file or folder")
         return _in_folder(split, given, str(given))
     folder = os.environ.get("LONGMEMEVAL_DIR")
-    return _in_folder(split, Path(folder), f"LONGMEMEVAL_DIR={folder}") if folder else _download(split)
+    if not folder:
+        return _download(split)
+    if not Path(folder).is_dir():
+        raise UserError(f"LONGMEMEVAL_DIR={folder}: no such folder")
+    return _in_folder(split, Path(folder), f"LONGMEMEVAL_DIR={folder}")
 
 
 def _in_folder(split: Split, folder: Path, name: str) -> Path:

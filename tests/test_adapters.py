@@ -84,6 +84,33 @@ def test_each_fault_leaves_its_row_unscored_with_its_reason_and_resume_mends_it(
         assert "holds another run: its model is 'm', now 'other'" in third.stderr
 
 
+def test_a_cut_rows_file_is_made_anew_and_a_broken_evaluator_is_named(tmp_path: Path) -> None:
+    data, out = own_episodes(tmp_path, 3), tmp_path / "run"
+    with ScriptedEndpoint(oracle, lambda messages, count: "window" if "Harbour2x1 now" in str(messages) else None) as e:
+        command = ["--model", "m", "--base-url", e.url, "--data", data, "--out", out]
+        assert evaluate(*command).returncode == 3
+        e.fault = lambda messages, count: None
+        resolved = out / "bounded" / "traces" / "configs" / "resolved" / "eval.json"
+        config = resolved.read_text()
+        resolved.write_text("{}")
+        broken = evaluate(*command)
+        assert broken.returncode == 2
+        assert "the evaluator failed" in broken.stderr
+        assert broken.stderr.count("\n") == 1
+        resolved.write_text(config)
+        assert evaluate(*command).returncode == 0
+        calls, file = e.count, out / "bounded" / "rows.jsonl"
+        whole = file.read_text()
+        file.write_text(whole[:-40])
+        assert evaluate(*command).returncode == 0
+        assert file.read_text() == whole
+        assert e.count == calls
+        file.write_text(whole.replace('"scored"', "scored", 1))
+        assert "rows.jsonl, line 1 is damaged" in evaluate(*command).stderr
+        (out / "bounded" / "run.json").write_text("")
+        assert "run.json is damaged" in evaluate(*command).stderr
+
+
 def test_a_busy_endpoint_is_asked_again(tmp_path: Path) -> None:
     with ScriptedEndpoint(oracle, lambda messages, count: "429" if count == 2 else None) as endpoint:
         out = tmp_path / "run"
@@ -110,6 +137,11 @@ def test_an_endpoint_that_is_down_scores_nothing(tmp_path: Path) -> None:
         (["--samples", "0"], "--samples is 0"),
         (["--wording", "plane"], "did you mean 'plain'"),
         (["--base-url", "localhost:1"], "does not begin with http"),
+        (["--base-url", "http://localhost:99999/v1"], "names no host and port"),
+        (["--bugdet", "5"], "unknown option '--bugdet'; did you mean '--budget'"),
+        (["--budget", "1.5"], "argument --budget: invalid int value"),
+        (["--temperature", "nan"], "--temperature is nan"),
+        (["--stale-weight", "inf"], "--stale-weight is inf"),
         (["--adapter", "x"], "--adapter is for local models"),
         (["--base-url", "https://example.org/v1", "--api-key-var", "UNSET_KEY"], "UNSET_KEY is not set"),
     ],

@@ -99,6 +99,9 @@ def test_a_wrong_folder_is_refused_before_any_download(tmp_path: Path, monkeypat
     monkeypatch.setenv("LONGMEMEVAL_DIR", str(tmp_path))
     with pytest.raises(UserError, match=r"LONGMEMEVAL_DIR=.*longmemeval_oracle\.json"):
         load_longmemeval("oracle")
+    monkeypatch.setenv("LONGMEMEVAL_DIR", str(tmp_path / "nowhere"))
+    with pytest.raises(UserError, match=r"LONGMEMEVAL_DIR=.*nowhere: no such folder"):
+        load_longmemeval("oracle")
 
 
 def test_without_data_and_network_one_line_says_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
