@@ -7,9 +7,11 @@ ifneq ($(wildcard ../shared/data),)
 export LONGMEMEVAL_DIR ?= $(abspath ../shared/data)
 endif
 
-PY := .venv/bin/python
+BIN := .venv/bin
+PY := $(BIN)/python
 RUN ?= runs/quick
 MODEL ?= smollm2-135m
+TRAIN ?=
 PLAIN := --wording plain --no-dates --budget 200 --max-tokens 48
 EVAL := $(PY) -m eval supersede --model $(MODEL) $(PLAIN)
 QUICK := $(EVAL) --data validation --preset quick --n 60
@@ -28,7 +30,7 @@ setup:
 
 # One run on this machine, every step resumable: train, evaluate base, warm start and trained adapter, compare, draw.
 train: setup
-	.venv/bin/prime-rl train --env supersede --engine local --output_dir $(RUN)
+	$(BIN)/prime-rl train --env supersede --engine local --output $(RUN) --resume $(TRAIN)
 	$(QUICK) --condition both --out $(RUN)/eval/base
 	$(QUICK) --adapter $(RUN)/warm --out $(RUN)/eval/warm
 	$(QUICK) --adapter $(RUN)/adapter --out $(RUN)/eval/trained

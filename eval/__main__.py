@@ -6,12 +6,15 @@ import sys
 from collections.abc import Callable
 from importlib import import_module
 
-from supersede_env.errors import UserError, refuse_unknown
+from rewards.errors import UserError, refuse_unknown
 
 COMMANDS = {
     "supersede": ("eval.heldout", "evaluate a model or endpoint on Supersede episodes"),
     "compare": ("eval.compare", "paired comparison of two runs"),
     "table": ("eval.table", "finished runs side by side, with a plot"),
+    "lme-v2": ("eval.lme", "LongMemEval-V2: memory systems on its data"),
+    "lafs": ("eval.lafs", "latency-accuracy score against the published frontier"),
+    "submission": ("eval.submission", "build or check a leaderboard package"),
     "grader-report": ("eval.grader_report", "the grader on given cases, judged answers, golds and stale forms"),
     "judge-audit": ("rewards.judge", "probe an LLM judge before it may score"),
 }

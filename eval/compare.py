@@ -9,7 +9,6 @@ task and take the first sample (index 0). "Improved" is said only when the exact
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from collections.abc import Callable, Iterable
@@ -17,6 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from eval.arguments import Parser
 from eval.stats import (
     ALPHA,
     INVALID_EXIT,
@@ -26,7 +26,7 @@ from eval.stats import (
     paired_bootstrap,
     wilson,
 )
-from supersede_env.errors import UserError
+from rewards.errors import UserError
 
 MUST_MATCH = ("task_set", "grader_version")
 """Numbers of different tasks or different graders are not comparable."""
@@ -140,18 +140,13 @@ class Comparison:
 
 def run(args: list[str]) -> int:
     """Entry of `python -m eval compare`. 0: compared; 2: refused; 3: INVALID (too many rows unscored)."""
-    parser = argparse.ArgumentParser(
-        prog="python -m eval compare",
-        description="Paired comparison of run B with run A over the same tasks.",
-        epilog=EXAMPLE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = Parser("python -m eval compare", "Paired comparison of run B with run A over the same tasks.", EXAMPLE)
     parser.add_argument("a", metavar="A", type=Path, help="folder of the first run (run.json, rows.jsonl)")
     parser.add_argument("b", metavar="B", type=Path, help="folder of the second run")
     parser.add_argument("--json", action="store_true", help="print JSON instead of text")
     parser.add_argument("--resamples", type=int, default=10_000, help="bootstrap resamples (default 10000)")
     parser.add_argument("--seed", type=int, default=0, help="seed of the bootstrap (default 0)")
-    options = parser.parse_args(args)
+    options = parser.read(args)
     try:
         if options.resamples < 1:
             raise UserError(f"--resamples is {options.resamples}: give a positive number")

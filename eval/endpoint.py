@@ -20,8 +20,8 @@ from urllib.parse import urlsplit
 
 from eval.progress import Progress
 from eval.rows import OVER_WINDOW, RunFolder, no_gold_rows, scored_row, unscored_row
+from rewards.errors import UserError
 from supersede_env.episode import Episode
-from supersede_env.errors import UserError
 from supersede_env.longmemeval import Loaded
 from supersede_env.protocol import ProtocolConfig
 from supersede_env.scoring import Outcome
@@ -47,14 +47,16 @@ def select(options: argparse.Namespace, loaded: Loaded, protocols: list[Protocol
 def evaluate(job: Job, folder: RunFolder, lock: int) -> None:
     """Run or resume the evaluator, then write the rows of its traces. Raises `UserError` when it cannot start."""
     rows = folder.read()
-    if rows and all(row["scored"] for row in rows if row["gold"] is not None):
+    complete = len(rows) == job.info.n * job.info.samples  # fewer: the file was cut, and is made anew from the traces
+    if complete and _settled(rows):
         return
     traces = folder.folder / TRACES / "traces.jsonl"
     total = len(job.episodes) * job.info.samples
     command, log = evaluator_command(job, folder.folder), folder.folder / "evaluator.log"
     with Progress("rollouts", total) as progress, log.open("ab") as output:
+        # Standard error has its messages; standard output repeats every trace, which would double the disk's load.
         process = subprocess.Popen(
-            command, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, pass_fds=(lock,)
+            command, stdout=subprocess.DEVNULL, stderr=output, stdin=subprocess.DEVNULL, pass_fds=(lock,)
         )
         try:
             while True:
@@ -70,8 +72,15 @@ def evaluate(job: Job, folder: RunFolder, lock: int) -> None:
         progress.show(_count_lines(traces))
     rows = rows_of(traces, job)
     folder.replace(rows)
-    if process.returncode != 0 and not any(row["scored"] for row in rows):
-        raise UserError(f"the evaluator failed (exit {process.returncode}): {_last_line(log)} — see {log}")
+    if process.returncode != 0 and not _settled(rows):
+        raise UserError(
+            f"the evaluator failed (exit {process.returncode}): {_last_line(log)} — see {log}; the same command resumes"
+        )
+
+
+def _settled(rows: list[dict[str, Any]]) -> bool:
+    """Is there nothing left to play? Rows without gold are never played."""
+    return all(row["scored"] for row in rows if row["gold"] is not None)
 
 
 def evaluator_command(job: Job, folder: Path) -> list[str]:
@@ -133,13 +142,15 @@ def rows_of(traces: Path, job: Job) -> list[dict[str, Any]]:
 
 
 def read_traces(file: Path) -> Iterator[dict[str, Any]]:
-    """The episodes of a `traces.jsonl`; a last line cut by a crash is passed over (the evaluator redoes it)."""
+    """The episodes of a `traces.jsonl`; a line that a crash left in pieces is passed over (the evaluator redoes it)."""
     if not file.is_file():
         return
-    with file.open(encoding="utf-8") as lines:
+    with file.open("rb") as lines:
         for line in lines:
-            if line.endswith("\n"):
+            try:
                 yield json.loads(line)
+            except ValueError:
+                continue
 
 
 def _row(episode: Episode, sample: int, record: dict[str, Any], stale_weight: float) -> dict[str, Any]:

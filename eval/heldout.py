@@ -7,20 +7,23 @@ a local model is evaluated in lock-step batches. Both write the same rows and re
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from eval import endpoint, local_model
+from eval.arguments import Parser
 from eval.locks import only_writer
 from eval.rows import RunFolder, RunInfo, code_version, describe, summarise
 from eval.stats import INVALID_EXIT
 from rewards.currency import GRADER_VERSION
+from rewards.errors import UserError
 from supersede_env.data import DataConfig, load_episodes, task_set_hash
 from supersede_env.episode import Episode
-from supersede_env.errors import UserError
 from supersede_env.longmemeval import Loaded
 from supersede_env.options import build
 from supersede_env.protocol import NotesRollout, ProtocolConfig
@@ -47,13 +50,8 @@ class Job:
     options: argparse.Namespace
 
 
-def parser() -> argparse.ArgumentParser:
-    top = argparse.ArgumentParser(
-        prog="python -m eval supersede",
-        description="Evaluate a model on held-out Supersede episodes.",
-        epilog=EXAMPLE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def parser() -> Parser:
+    top = Parser("python -m eval supersede", "Evaluate a model on held-out Supersede episodes.", EXAMPLE)
     add = top.add_argument
     add("--model", required=True, help="name at the endpoint; without --base-url a local model (smollm2-135m, folder)")
     add("--out", required=True, type=Path, help="run folder; started again, the run resumes")
@@ -85,7 +83,7 @@ def parser() -> argparse.ArgumentParser:
 
 def run(args: list[str]) -> int:
     """Entry of `python -m eval supersede`. 0: done; 2: refused; 3: INVALID."""
-    options = parser().parse_args(args)
+    options = parser().read(args)
     try:
         return _run(options)
     except UserError as error:
@@ -138,12 +136,26 @@ def _check(options: argparse.Namespace) -> None:
         value = getattr(options, name)
         if value < 1:
             raise UserError(f"--{name.replace('_', '-')} is {value}: give a positive number")
-    if options.temperature < 0:
+    if not 0 <= options.temperature < math.inf:
         raise UserError(f"--temperature is {options.temperature}: give 0 (greedy) or more")
+    if not math.isfinite(options.stale_weight):
+        raise UserError(f"--stale-weight is {options.stale_weight}: give a number")
     if options.base_url and options.adapter:
         raise UserError("--adapter is for local models; an endpoint serves an adapter under a model name of its own")
-    if options.base_url and not options.base_url.startswith(("http://", "https://")):
-        raise UserError(f"--base-url '{options.base_url}' does not begin with http:// or https://")
+    if options.base_url:
+        _check_url(options.base_url)
+
+
+def _check_url(url: str) -> None:
+    if not url.startswith(("http://", "https://")):
+        raise UserError(f"--base-url '{url}' does not begin with http:// or https://")
+    try:
+        parts = urlsplit(url)
+        good = bool(parts.hostname) and parts.port != 0
+    except ValueError:  # of the port: no number, or over 65535
+        good = False
+    if not good:
+        raise UserError(f"--base-url '{url}' names no host and port, as http://localhost:8000/v1 does")
 
 
 def _protocol(options: argparse.Namespace, condition: str) -> ProtocolConfig:

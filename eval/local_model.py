@@ -14,16 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 from eval.progress import Progress
 from eval.rows import OVER_WINDOW, RunFolder, no_gold_rows, scored_row, unscored_row
+from rewards.errors import UserError
 from supersede_env.episode import Episode
-from supersede_env.errors import UserError
 from supersede_env.longmemeval import Loaded
 from supersede_env.protocol import NotesRollout, ProtocolConfig
 from supersede_env.scoring import Outcome
 
 if TYPE_CHECKING:
-    from train.policy import LocalPolicy
-
     from eval.heldout import Job
+    from train.policy import LocalPolicy
 
 NAME = "local"
 

@@ -8,7 +8,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
-from supersede_env.errors import UserError
+from rewards.errors import UserError
 
 
 @contextmanager

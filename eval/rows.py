@@ -14,12 +14,12 @@ from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Protocol
 
 from eval.stats import UNSCORED_LIMIT, wilson
 from rewards.currency import GRADER_VERSION
+from rewards.errors import UserError
 from supersede_env.episode import Episode
-from supersede_env.errors import UserError
 from supersede_env.scoring import Outcome, grade_answer, metrics
 
 RUN_FILE, ROWS_FILE = "run.json", "rows.jsonl"
@@ -123,18 +123,27 @@ def _task_fields(episode: Episode) -> dict[str, Any]:
     }
 
 
+class RecordedInfo(Protocol):
+    """Any dataclass: its fields, compared one by one, say whether two invocations are the same run."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+
 class RunFolder:
     """One condition's run folder. `open` refuses a folder that another configuration made."""
 
-    def __init__(self, folder: Path, info: RunInfo) -> None:
+    def __init__(self, folder: Path, info: RecordedInfo) -> None:
         self.folder, self.info = folder, info
 
     @classmethod
-    def open(cls, folder: Path, info: RunInfo) -> RunFolder:
+    def open(cls, folder: Path, info: RecordedInfo) -> RunFolder:
         """Create the folder, or take up the one that an equal invocation left. Raises `UserError`."""
         file = folder / RUN_FILE
         if file.is_file():
-            before = json.loads(file.read_text("utf-8"))
+            try:
+                before = dict(json.loads(file.read_text("utf-8")))
+            except (ValueError, TypeError):
+                raise UserError(f"{file} is damaged: give another --out, or delete the folder") from None
             now = asdict(info)
             differing = [key for key in now if before.get(key) != now[key]]
             if differing:
@@ -158,14 +167,26 @@ class RunFolder:
         if whole < len(data):
             with file.open("r+b") as handle:
                 handle.truncate(whole)
-        return [json.loads(line) for line in data[:whole].decode("utf-8").split("\n") if line]
+        rows = []
+        for number, line in enumerate(data[:whole].split(b"\n"), 1):
+            try:
+                rows += [json.loads(line)] if line else []
+            except ValueError:
+                raise UserError(
+                    f"{file}, line {number} is damaged: delete that line, and the same command makes its row again"
+                ) from None
+        return rows
 
     def append(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Add rows so that a crash leaves whole lines, at most the last one torn."""
-        with (self.folder / ROWS_FILE).open("a", encoding="utf-8") as handle:
-            handle.write("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
-            handle.flush()
-            os.fsync(handle.fileno())
+        file = self.folder / ROWS_FILE
+        try:
+            with file.open("a", encoding="utf-8") as handle:
+                handle.write("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+                handle.flush()
+                os.fsync(handle.fileno())
+        except OSError as error:
+            raise not_written(file, error) from error
 
     def replace(self, rows: Sequence[Mapping[str, Any]]) -> None:
         """Write all rows anew, atomically."""
@@ -173,10 +194,19 @@ class RunFolder:
 
 
 def write_atomic(file: Path, text: str) -> None:
-    """All of the text or the old file, never a part."""
+    """All of the text or the old file, never a part. Raises `UserError` when it cannot be written."""
     temporary = file.with_name(f".{file.name}.{os.getpid()}")
-    temporary.write_text(text, encoding="utf-8")
-    os.replace(temporary, file)
+    try:
+        temporary.write_text(text, encoding="utf-8")
+        os.replace(temporary, file)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise not_written(file, error) from error
+
+
+def not_written(file: Path, error: OSError) -> UserError:
+    """What to tell when a file of the run cannot be written."""
+    return UserError(f"{file} cannot be written: {error.strerror}; mend that, and the same command resumes")
 
 
 @dataclass(frozen=True, slots=True)

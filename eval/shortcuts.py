@@ -24,7 +24,8 @@ from generators.timelines import generate
 SENTENCE_END = re.compile(r"(?<=[.!?])(?<!Dr\.)(?<!Mr\.)(?<!Ms\.)\s+")
 WORD = re.compile(r"[a-z0-9]+")
 MARKERS = re.compile(
-    r"\b(now|nowadays|moved|update|updated|changed?|switched|started|these days|currently|since)\b", re.I)
+    r"\b(now|nowadays|moved|update|updated|changed?|switched|started|these days|currently|since)\b", re.I
+)
 PERSON = re.compile(r"\bmy [a-z]+ [A-Z][a-z]+", re.ASCII)
 TRAIN_OFFSET = 500_000
 """Seeds on which the logistic model is fitted start here, far from those that it is measured on."""
@@ -62,8 +63,9 @@ def read_case(record: dict[str, Any]) -> Case:
     """Find every mention of the asked attribute's values in the text of a record."""
     attribute = record["tags"]["attribute"]
     values = {e["value"] for e in record["history"]["events"] if e["attribute"] == attribute and e["named"]}
-    pattern = re.compile(r"(?<!\w)(" + "|".join(re.escape(v) for v in sorted(values, key=len, reverse=True))
-                         + r")(?!\w)", re.I)
+    pattern = re.compile(
+        r"(?<!\w)(" + "|".join(re.escape(v) for v in sorted(values, key=len, reverse=True)) + r")(?!\w)", re.I
+    )
     forms = {v.casefold(): v for v in values}
     mentions, sentences = [], []
     for number, session in enumerate(record["sessions"]):
@@ -72,8 +74,15 @@ def read_case(record: dict[str, Any]) -> Case:
                 sentences.append(sentence)
                 mentions += [Mention(forms[found.casefold()], number, sentence) for found in pattern.findall(sentence)]
     named = next(iter(pattern.findall(record["question"])), "")
-    return Case(record["question"], record["asks"], tuple(mentions), tuple(sentences), len(record["sessions"]),
-                record["gold"], forms.get(named.casefold(), ""))
+    return Case(
+        record["question"],
+        record["asks"],
+        tuple(mentions),
+        tuple(sentences),
+        len(record["sessions"]),
+        record["gold"],
+        forms.get(named.casefold(), ""),
+    )
 
 
 Policy = Callable[[Case], dict[str, float]]
@@ -115,8 +124,9 @@ def _marked(case: Case) -> dict[str, float]:
 def _right_person(case: Case) -> dict[str, float]:
     """The last value in a sentence about whoever the question is about: reads names, though nothing else."""
     asked = PERSON.search(case.question)
-    about = [m.value for m in case.mentions
-             if (asked.group() in m.sentence if asked else not PERSON.search(m.sentence))]
+    about = [
+        m.value for m in case.mentions if (asked.group() in m.sentence if asked else not PERSON.search(m.sentence))
+    ]
     return _sure(about[-1] if about else case.mentions[-1].value)
 
 
@@ -169,9 +179,26 @@ def features(case: Case) -> np.ndarray:
     for value in case.candidates:
         at = [i for i, m in enumerate(case.mentions) if m.value == value]
         where = [case.mentions[i].session for i in at]
-        rows.append([at[0] / n, at[-1] / n, len(at), len(at) / n, at[0] == 0, at[-1] == n - 1, at[0] == 1,
-                     at[-1] == n - 2, n - 1 in at, n - 2 in at, 1 in at, where[0] / last, where[-1] / last,
-                     where[-1] == last, where[0] == 0, (at[-1] - at[0]) / n])
+        rows.append(
+            [
+                at[0] / n,
+                at[-1] / n,
+                len(at),
+                len(at) / n,
+                at[0] == 0,
+                at[-1] == n - 1,
+                at[0] == 1,
+                at[-1] == n - 2,
+                n - 1 in at,
+                n - 2 in at,
+                1 in at,
+                where[0] / last,
+                where[-1] / last,
+                where[-1] == last,
+                where[0] == 0,
+                (at[-1] - at[0]) / n,
+            ]
+        )
     return np.array(rows, dtype=float)
 
 
@@ -185,7 +212,7 @@ def fit_logistic(cases: list[Case], steps: int = 300, rate: float = 0.5, decay: 
     mask = np.full((len(data), widest), -np.inf)
     truth = np.array([t for _, t in data])
     for i, (x, _) in enumerate(data):
-        table[i, :len(x)], mask[i, :len(x)] = x, 0.0
+        table[i, : len(x)], mask[i, : len(x)] = x, 0.0
     weights = np.zeros(table.shape[2])
     for _ in range(steps):
         logits = table @ weights + mask
@@ -221,8 +248,9 @@ def score(case: Case, answers: dict[str, float]) -> float:
     return answers.get(case.gold, 0.0)
 
 
-def cases_of(preset: str, seeds: range, asks: tuple[str, ...], wide: bool,
-             split: str = "train") -> dict[str, list[Case]]:
+def cases_of(
+    preset: str, seeds: range, asks: tuple[str, ...], wide: bool, split: str = "train"
+) -> dict[str, list[Case]]:
     """Cases by kind of question; `wide` keeps those with three or more candidate values in the text."""
     out: dict[str, list[Case]] = defaultdict(list)
     for seed in seeds:
@@ -234,8 +262,9 @@ def cases_of(preset: str, seeds: range, asks: tuple[str, ...], wide: bool,
     return out
 
 
-def table(preset: str, episodes: int, asks: tuple[str, ...] = KINDS,
-          wide: bool = True, split: str = "train") -> dict[str, dict[str, float]]:
+def table(
+    preset: str, episodes: int, asks: tuple[str, ...] = KINDS, wide: bool = True, split: str = "train"
+) -> dict[str, dict[str, float]]:
     """Policy -> kind of question -> accuracy; the row "n" counts the cases."""
     measured = cases_of(preset, range(episodes), asks, wide, split)
     fitting = cases_of(preset, range(TRAIN_OFFSET, TRAIN_OFFSET + episodes), asks, wide, split)
@@ -250,8 +279,9 @@ def table(preset: str, episodes: int, asks: tuple[str, ...] = KINDS,
 
 
 def main(argv: list[str] | None = None) -> int:
-    p = argparse.ArgumentParser(prog="python -m eval.shortcuts", description=__doc__,
-                                formatter_class=argparse.RawDescriptionHelpFormatter)
+    p = argparse.ArgumentParser(
+        prog="python -m eval.shortcuts", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     p.add_argument("--presets", nargs="+", default=["control", "curriculum", "hard"])
     p.add_argument("--episodes", type=int, default=2000)
     p.add_argument("--split", default="train", choices=("train", "validation"))
@@ -260,8 +290,10 @@ def main(argv: list[str] | None = None) -> int:
     for preset in args.presets:
         rows = table(preset, args.episodes, wide=not args.all, split=args.split)
         shown = [k for k in KINDS if k in rows["n"]]
-        print(f"\n{preset}: {args.episodes} episodes"
-              + ("" if args.all else ", those with three or more candidate values in the text"))
+        print(
+            f"\n{preset}: {args.episodes} episodes"
+            + ("" if args.all else ", those with three or more candidate values in the text")
+        )
         print("| policy | " + " | ".join(shown) + " |\n|---|" + "---|" * len(shown))
         for name, row in rows.items():
             cells = [f"{row[k]:.0f}" if name == "n" else f"{100 * row[k]:.1f} %" for k in shown]

@@ -6,7 +6,6 @@ drawn into one picture.
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from collections.abc import Sequence
@@ -14,9 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from eval.arguments import Parser
 from eval.compare import load_run
 from eval.rows import ROWS_FILE, RUN_FILE, Summary, summarise
-from supersede_env.errors import UserError
+from rewards.errors import UserError
 
 EXAMPLE = """example:
   python -m eval table runs/quick/base/full runs/quick/base/bounded runs/quick/trained/bounded \\
@@ -35,16 +35,13 @@ class Column:
 
 def run(args: list[str]) -> int:
     """Entry of `python -m eval table`. 0: done; 2: refused."""
-    parser = argparse.ArgumentParser(
-        prog="python -m eval table",
-        description="Accuracies of finished runs side by side, recomputed from their rows.",
-        epilog=EXAMPLE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+    parser = Parser(
+        "python -m eval table", "Accuracies of finished runs side by side, recomputed from their rows.", EXAMPLE
     )
     parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="folder with run.json and rows.jsonl")
     parser.add_argument("--metrics", type=Path, help="metrics.jsonl of the training run, for the plot")
     parser.add_argument("--plot", type=Path, help="write a picture (.png, .svg or .pdf)")
-    options = parser.parse_args(args)
+    options = parser.read(args)
     try:
         columns = [column(folder) for folder in options.runs]
         print("\n".join(render(columns)))
@@ -113,8 +110,7 @@ def plot(columns: Sequence[Column], metrics: Sequence[dict[str, Any]], file: Pat
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    grpo = [line for line in metrics if line.get("phase") == "grpo"]
-    figure, axes = pyplot.subplots(1, 2 if grpo else 1, figsize=(11 if grpo else 6, 4), squeeze=False)
+    figure, axes = pyplot.subplots(1, 2 if metrics else 1, figsize=(11 if metrics else 6, 4), squeeze=False)
     left = axes[0][0]
     names = [column.label for column in columns]
     values = [column.summary.accuracy for column in columns]
@@ -126,11 +122,12 @@ def plot(columns: Sequence[Column], metrics: Sequence[dict[str, Any]], file: Pat
     left.set_ylabel("share of episodes")
     left.set_title("correct (95 % interval) and, narrow, stale")
     left.tick_params(axis="x", rotation=20)
-    if grpo:
+    if metrics:
         right = axes[0][1]
-        steps = [line["step"] for line in grpo]
-        right.plot(steps, [line["reward"] for line in grpo], marker=".", label="mean reward")
-        right.plot(steps, [line["varied_share"] for line in grpo], linestyle=":", label="groups with variance")
+        steps = [line["step"] for line in metrics]
+        right.plot(steps, [line["reward"] for line in metrics], marker=".", label="mean reward")
+        varied = [line["varied_groups"] / line["groups"] for line in metrics]
+        right.plot(steps, varied, linestyle=":", label="groups with variance")
         right.set_xlabel("GRPO step")
         right.set_title("training (sampled)")
         right.legend()

@@ -21,7 +21,9 @@ from generators.timelines import generate
 CHANGE = re.compile(
     r"\b(now|nowadays|currently|current|these days|moved|moving|update|updated|chang\w+|switch\w*|start\w*|recently|"
     r"just|finally|since|again|anymore|no longer|official|ended up|went (?:back )?to|relocated|so far|already|"
-    r"forget the earlier|correction|misspoke|mistake|got|this week|up to)\b", re.I)
+    r"forget the earlier|correction|misspoke|mistake|got|this week|up to)\b",
+    re.I,
+)
 PRESETS = ("control", "quick", "curriculum", "hard", "longmemeval")
 
 
@@ -33,8 +35,10 @@ def quantiles(values: Iterable[int]) -> str:
 
 def shape(sessions: list[list[dict[str, Any]]]) -> dict[str, str]:
     """Turns and words of a list of sessions (each a list of turns)."""
-    words = {role: [len(t["content"].split()) for s in sessions for t in s if t["role"] == role]
-             for role in ("user", "assistant")}
+    words = {
+        role: [len(t["content"].split()) for s in sessions for t in s if t["role"] == role]
+        for role in ("user", "assistant")
+    }
     return {
         "turns a session, mean": f"{mean(len(s) for s in sessions):.1f}",
         "turns a session, 5/50/95 %": quantiles(len(s) for s in sessions),
@@ -56,8 +60,12 @@ def generated(preset: str, episodes: int) -> dict[str, str]:
     records = [generate(seed, preset) for seed in range(episodes)]
     out = {"rows": str(len(records)), "sessions a row, mean": f"{mean(len(r['sessions']) for r in records):.1f}"}
     out |= shape([s["turns"] for r in records for s in r["sessions"]])
-    updates = [e for r in records for e in r["history"]["events"] if e["asked_slot"] and e["session"] is not None
-               and e["kind"] in ("change", "correct", "revert", "increment")]
+    updates = [
+        e
+        for r in records
+        for e in r["history"]["events"]
+        if e["asked_slot"] and e["session"] is not None and e["kind"] in ("change", "correct", "revert", "increment")
+    ]
     out["updates told without a word of change"] = _implicit([e["text"] for e in updates])
     told_so = sum(e["style"] == "implicit" for e in updates) / len(updates)
     out["updates labelled implicit"] = f"{100 * told_so:.0f} %"
@@ -92,8 +100,11 @@ def _sentence(content: str, quote: str) -> str:
 
 
 def main(argv: list[str] | None = None) -> int:
-    p = argparse.ArgumentParser(prog="python -m eval.timelines_report", description=__doc__,
-                                formatter_class=argparse.RawDescriptionHelpFormatter)
+    p = argparse.ArgumentParser(
+        prog="python -m eval.timelines_report",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     p.add_argument("--shared", type=Path, default=Path("../shared"), help="the folder that holds data/")
     p.add_argument("--episodes", type=int, default=500)
     args = p.parse_args(argv)

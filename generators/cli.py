@@ -1,7 +1,7 @@
 """Print episodes for people, or stream them as JSON lines.
 
-    python -m generators.timelines --preset curriculum --seed 7 --show
-    python -m generators.timelines --preset hard --count 100 > hard.jsonl
+python -m generators.timelines --preset curriculum --seed 7 --show
+python -m generators.timelines --preset hard --count 100 > hard.jsonl
 """
 
 from __future__ import annotations
@@ -32,34 +32,60 @@ def readable(record: dict[str, Any], width: int = 110, shorten: int = 0) -> str:
             content = turn["content"]
             if shorten and turn["role"] == "assistant" and len(content) > shorten:
                 content = f"{content[:shorten].rsplit(' ', 1)[0]} ... ({len(content.split())} words)"
-            out.append(textwrap.fill(f"{turn['role']}: {content}", width, initial_indent=f" {mark} ",
-                                     subsequent_indent="     "))
-    out += ["", f"question ({record['question_date']}): {record['question']}", f"asks:       {record['asks']}",
-            f"gold:       {record['gold']}", f"superseded: {', '.join(record['stale']) or '-'}",
-            f"evidence:   {', '.join(f'session {s} turn {t}' for s, t in record['evidence']) or '-'} (marked *)",
-            f"answer:     {history['oracle_answer']}", "", "true history (- = never told at the time):"]
+            out.append(
+                textwrap.fill(
+                    f"{turn['role']}: {content}", width, initial_indent=f" {mark} ", subsequent_indent="     "
+                )
+            )
+    out += [
+        "",
+        f"question ({record['question_date']}): {record['question']}",
+        f"asks:       {record['asks']}",
+        f"gold:       {record['gold']}",
+        f"superseded: {', '.join(record['stale']) or '-'}",
+        f"evidence:   {', '.join(f'session {s} turn {t}' for s, t in record['evidence']) or '-'} (marked *)",
+        f"answer:     {history['oracle_answer']}",
+        "",
+        "true history (- = never told at the time):",
+    ]
     for e in history["events"]:
         where = "-" if e["session"] is None else f"session {e['session']} turn {e['turn']}"
         told = "" if e["named"] else " (value not said)"
         ask = ">" if e["asked_slot"] else " "
         value = f"{e['value']} ({e['delta']:+d})" if e["delta"] else e["value"]
-        out.append(f" {ask} {e['date']}  {where:18} {e['kind']:12} {e['style']:12} {e['person']}, {e['attribute']}: "
-                   f"{value}{told}")
+        out.append(
+            f" {ask} {e['date']}  {where:18} {e['kind']:12} {e['style']:12} {e['person']}, {e['attribute']}: "
+            f"{value}{told}"
+        )
     out += ["", "oracle notes:"]
     out += [f"  after session {i}: {note}" for i, note in enumerate(history["oracle_notes"])]
     return "\n".join(out)
 
 
-PAGE = (("control", 1), ("curriculum", 1), ("curriculum", 2), ("curriculum", 3), ("curriculum", 4), ("curriculum", 5),
-        ("curriculum", 6), ("hard", 1), ("hard", 2), ("quick", 1))
+PAGE = (
+    ("control", 1),
+    ("curriculum", 1),
+    ("curriculum", 2),
+    ("curriculum", 3),
+    ("curriculum", 4),
+    ("curriculum", 5),
+    ("curriculum", 6),
+    ("hard", 1),
+    ("hard", 2),
+    ("quick", 1),
+)
 """(preset, seed) of the episodes on the page of ten."""
 
 
 def page() -> str:
     """Ten episodes as a Markdown page; the last is from the validation banks."""
-    out = ["# Ten generated timelines", "",
-           "Made by `python -m generators.timelines --page > docs/timelines_ten.md`. Long assistant turns are cut "
-           "here; `*` marks the evidence, `>` the asked fact.", ""]
+    out = [
+        "# Ten generated timelines",
+        "",
+        "Made by `python -m generators.timelines --page > docs/timelines_ten.md`. Long assistant turns are cut "
+        "here; `*` marks the evidence, `>` the asked fact.",
+        "",
+    ]
     for i, (name, seed) in enumerate(PAGE):
         split = "validation" if i == len(PAGE) - 1 else "train"
         record = generate(seed, name, split=split)
@@ -68,17 +94,21 @@ def page() -> str:
 
 
 def parser() -> argparse.ArgumentParser:
-    p = argparse.ArgumentParser(prog="python -m generators.timelines", description=__doc__,
-                                formatter_class=argparse.RawDescriptionHelpFormatter)
+    p = argparse.ArgumentParser(
+        prog="python -m generators.timelines", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     p.add_argument("--preset", default="curriculum", help="control, curriculum, hard, ... (default: %(default)s)")
-    p.add_argument("--config", help='settings over the preset as JSON, such as \'{"sessions": [4, 5]}\'')
+    p.add_argument("--config", help="settings over the preset as JSON, such as '{\"sessions\": [4, 5]}'")
     p.add_argument("--split", default="train", choices=SPLITS)
     p.add_argument("--seed", type=int, default=0, help="first seed")
     p.add_argument("--count", type=int, default=1, help="how many episodes, from consecutive seeds")
     p.add_argument("--show", action="store_true", help="print for reading instead of JSON lines")
     p.add_argument("--set", choices=("training", "validation"), help="stream one of the fixed sets instead")
-    p.add_argument("--fingerprints", action="store_true",
-                   help="print the version and sha256 of both fixed sets (language/fixed_sets.json)")
+    p.add_argument(
+        "--fingerprints",
+        action="store_true",
+        help="print the version and sha256 of both fixed sets (language/fixed_sets.json)",
+    )
     p.add_argument("--page", action="store_true", help="print the Markdown page of ten episodes")
     return p
 
@@ -91,8 +121,11 @@ def main(argv: list[str] | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)
         return 2
     if args.fingerprints:
-        made = {"version": DATASET_VERSION, "training": fingerprint(training_set()),
-                "validation": fingerprint(validation_set())}
+        made = {
+            "version": DATASET_VERSION,
+            "training": fingerprint(training_set()),
+            "validation": fingerprint(validation_set()),
+        }
         print(json.dumps(made, indent=1))
         return 0
     if args.page:

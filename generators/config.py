@@ -113,32 +113,95 @@ LEVELS: dict[int, tuple[Range, Range, Range, Range]] = {
     5: ((2, 3), (3, 4), (1, 3), (2, 4)),
 }
 
-_PLAIN = Styles(explicit=100, implicit=0, paraphrased=0, correction=0, reversion=0, increment=0, late=0, repeat=0,
-                forget=0, no_update=0)
+_PLAIN = Styles(
+    explicit=100,
+    implicit=0,
+    paraphrased=0,
+    correction=0,
+    reversion=0,
+    increment=0,
+    late=0,
+    repeat=0,
+    forget=0,
+    no_update=0,
+)
 
 PRESETS: dict[str, TimelineConfig] = {
     # The saturated kind: explicit updates, talk without values in between, the answer is the last value told.
     "control": TimelineConfig(
-        preset="control", difficulty=(1, 1), updates=(2, 3), distractors=(0, 0), repeats=(0, 0), facts=(0, 0),
-        turns=(2, 2), long_sessions=0, echo=0, balanced=False, third_person=0, preamble=0, styles=_PLAIN, tips=(0, 0),
-        asks=Asks(current=1, previous=0, count=0, yesno=0, change=0, abstain=0)),
+        preset="control",
+        difficulty=(1, 1),
+        updates=(2, 3),
+        distractors=(0, 0),
+        repeats=(0, 0),
+        facts=(0, 0),
+        turns=(2, 2),
+        long_sessions=0,
+        echo=0,
+        balanced=False,
+        third_person=0,
+        preamble=0,
+        styles=_PLAIN,
+        tips=(0, 0),
+        asks=Asks(current=1, previous=0, count=0, yesno=0, change=0, abstain=0),
+    ),
     "curriculum": TimelineConfig(),
     "hard": TimelineConfig(
-        preset="hard", difficulty=(5, 5), updates=(2, 3), distractors=(3, 4), turns=(2, 12), tips=(0, 4),
-        styles=Styles(explicit=15, implicit=45, paraphrased=30, correction=10, no_update=0)),
+        preset="hard",
+        difficulty=(5, 5),
+        updates=(2, 3),
+        distractors=(3, 4),
+        turns=(2, 12),
+        tips=(0, 4),
+        styles=Styles(explicit=15, implicit=45, paraphrased=30, correction=10, no_update=0),
+    ),
     # For a model of about 100M parameters: prompts of about 150 tokens, plain words, few values, one fact.
     "quick": TimelineConfig(
-        preset="quick", difficulty=(2, 2), sessions=(3, 4), turns=(2, 2), updates=(1, 1), distractors=(1, 1),
-        long_sessions=0, echo=0, repeats=(0, 1), facts=(0, 0),
-        tips=(0, 0), chat=(0, 1), third_person=15, preamble=0, notes_chars=160,
-        styles=Styles(explicit=45, implicit=0, paraphrased=45, correction=0, reversion=0, increment=0, late=30,
-                      repeat=50, forget=0, no_update=5),
-        asks=Asks(current=100, previous=0, count=0, yesno=0, change=0, abstain=0)),
+        preset="quick",
+        difficulty=(2, 2),
+        sessions=(3, 4),
+        turns=(2, 2),
+        updates=(1, 1),
+        distractors=(1, 1),
+        long_sessions=0,
+        echo=0,
+        repeats=(0, 1),
+        facts=(0, 0),
+        tips=(0, 0),
+        chat=(0, 1),
+        third_person=15,
+        preamble=0,
+        notes_chars=160,
+        styles=Styles(
+            explicit=45,
+            implicit=0,
+            paraphrased=45,
+            correction=0,
+            reversion=0,
+            increment=0,
+            late=30,
+            repeat=50,
+            forget=0,
+            no_update=5,
+        ),
+        asks=Asks(current=100, previous=0, count=0, yesno=0, change=0, abstain=0),
+    ),
     # The length and turn distribution of LongMemEval's knowledge-update rows: two sessions, long assistant turns.
     "longmemeval": TimelineConfig(
-        preset="longmemeval", difficulty=(3, 3), sessions=(2, 2), turns=(11, 13), long_sessions=0,
-        updates=(1, 1), distractors=(1, 2), repeats=(0, 1), facts=(2, 4), tips=(8, 34), chat=(2, 4), gap_days=(2, 90),
-        styles=Styles(explicit=60, implicit=25, paraphrased=15, late=35)),
+        preset="longmemeval",
+        difficulty=(3, 3),
+        sessions=(2, 2),
+        turns=(11, 13),
+        long_sessions=0,
+        updates=(1, 1),
+        distractors=(1, 2),
+        repeats=(0, 1),
+        facts=(2, 4),
+        tips=(8, 34),
+        chat=(2, 4),
+        gap_days=(2, 90),
+        styles=Styles(explicit=60, implicit=25, paraphrased=15, late=35),
+    ),
 }
 
 
@@ -201,8 +264,10 @@ def check(config: TimelineConfig) -> TimelineConfig:
         raise ValueError(f"difficulty runs from 1 to {max(LEVELS)}, got {config.difficulty}")
     updates = config.updates or (0, max(LEVELS[d][0][1] for d in range(config.difficulty[0], config.difficulty[1] + 1)))
     if updates[1] + 1 > config.sessions[0]:
-        raise ValueError(f"{updates[1]} updates need at least {updates[1] + 1} sessions (each change is told in a "
-                         f"session of its own); sessions may be as few as {config.sessions[0]}")
+        raise ValueError(
+            f"{updates[1]} updates need at least {updates[1] + 1} sessions (each change is told in a "
+            f"session of its own); sessions may be as few as {config.sessions[0]}"
+        )
     if config.turns[1] < 2 or config.turns[1] // 2 * 2 < config.turns[0]:
         raise ValueError(f"turns must allow an even number from 2 up, got {config.turns}")
     if config.gap_days[0] < 2:

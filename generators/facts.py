@@ -9,8 +9,10 @@ from generators.language import Attribute, Language
 
 EFFECTS = ("set", "change", "correct", "increment", "revert")
 """Kinds that make a value true. Told or untold, they are the history; everything else is only talk."""
-RELATIONS = {"her": ("sister", "cousin", "aunt", "neighbor", "friend", "colleague", "flatmate"),
-             "his": ("brother", "cousin", "uncle", "neighbor", "friend", "colleague", "flatmate")}
+RELATIONS = {
+    "her": ("sister", "cousin", "aunt", "neighbor", "friend", "colleague", "flatmate"),
+    "his": ("brother", "cousin", "uncle", "neighbor", "friend", "colleague", "flatmate"),
+}
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -28,8 +28,9 @@ def _distractor_role(draw: Draw, config: TimelineConfig) -> str:
 
 
 def _update_style(draw: Draw, config: TimelineConfig, correction: bool) -> str:
-    kinds = ("explicit", "implicit", "paraphrased", "correction") if correction else (
-        "explicit", "implicit", "paraphrased")
+    kinds = (
+        ("explicit", "implicit", "paraphrased", "correction") if correction else ("explicit", "implicit", "paraphrased")
+    )
     return draw.weighted([(k, getattr(config.styles, k)) for k in kinds])
 
 
@@ -67,8 +68,11 @@ class Walk:
 
     def _may_correct(self) -> bool:
         """A correction says that the value told just before was never true, so that one may not come up again."""
-        return (self.asks not in ("previous", "change") and self.events[-1].kind in ("set", "change")
-                and self.now not in self.to_come)
+        return (
+            self.asks not in ("previous", "change")
+            and self.events[-1].kind in ("set", "change")
+            and self.now not in self.to_come
+        )
 
     def state(self, value: str, correction: bool = True) -> None:
         """The value is true from here on, told in whatever way fits what came before."""
@@ -104,8 +108,16 @@ class Walk:
         self.events.insert(at, past)
 
 
-def fact_history(draw: Draw, config: TimelineConfig, bank: Language, world: World, updates: int, distractors: int,
-             repeats: int, taken: set[str]) -> list[Event]:
+def fact_history(
+    draw: Draw,
+    config: TimelineConfig,
+    bank: Language,
+    world: World,
+    updates: int,
+    distractors: int,
+    repeats: int,
+    taken: set[str],
+) -> list[Event]:
     attribute = bank.attributes[world.slot.attribute]
     values = universe(bank.split, attribute.name)
     if attribute.value_type == "boolean":
@@ -139,8 +151,18 @@ def fact_history(draw: Draw, config: TimelineConfig, bank: Language, world: Worl
     return _tell(draw, config, bank, world, order, answer, olds, prior, roles, taken)
 
 
-def _tell(draw: Draw, config: TimelineConfig, bank: Language, world: World, order: list[str], answer: str,
-          olds: list[str], prior: str | None, roles: dict[str, str], taken: set[str]) -> list[Event]:
+def _tell(
+    draw: Draw,
+    config: TimelineConfig,
+    bank: Language,
+    world: World,
+    order: list[str],
+    answer: str,
+    olds: list[str],
+    prior: str | None,
+    roles: dict[str, str],
+    taken: set[str],
+) -> list[Event]:
     walk = Walk(draw, config, world.slot, world.asks)
     wants_previous = world.asks in ("previous", "change")
     tellings = [i for i, v in enumerate(order) if v == answer]
@@ -150,7 +172,7 @@ def _tell(draw: Draw, config: TimelineConfig, bank: Language, world: World, orde
     walk.gap = prior is not None and prior in order and order.index(prior) > decisive
     owners: dict[str, Slot] = {}
     for i, value in enumerate(order):
-        walk.to_come = order[i + 1:]
+        walk.to_come = order[i + 1 :]
         if value == answer:
             planned = i < decisive and value not in walk.held and draw.percent(REALISED_SHARE)
             if planned and config.styles.plan:
@@ -162,13 +184,23 @@ def _tell(draw: Draw, config: TimelineConfig, bank: Language, world: World, orde
         elif value in olds:
             _tell_old(walk, i, value, answer, decisive, prior, prior_told)
         else:
-            _tell_distractor(walk, bank, world, roles[value], value, i == order.index(value),
-                             value not in order[i + 1:], owners, taken)
+            _tell_distractor(
+                walk,
+                bank,
+                world,
+                roles[value],
+                value,
+                i == order.index(value),
+                value not in order[i + 1 :],
+                owners,
+                taken,
+            )
     return walk.events
 
 
-def _tell_old(walk: Walk, i: int, value: str, answer: str, decisive: int, prior: str | None,
-              prior_told: int | None) -> None:
+def _tell_old(
+    walk: Walk, i: int, value: str, answer: str, decisive: int, prior: str | None, prior_told: int | None
+) -> None:
     wants_previous = walk.asks in ("previous", "change")
     if i > decisive:
         unseen = value not in walk.held
@@ -189,8 +221,17 @@ def _tell_old(walk: Walk, i: int, value: str, answer: str, decisive: int, prior:
         walk.state(value)
 
 
-def _tell_distractor(walk: Walk, bank: Language, world: World, role: str, value: str, first: bool, last: bool,
-                     owners: dict[str, Slot], taken: set[str]) -> None:
+def _tell_distractor(
+    walk: Walk,
+    bank: Language,
+    world: World,
+    role: str,
+    value: str,
+    first: bool,
+    last: bool,
+    owners: dict[str, Slot],
+    taken: set[str],
+) -> None:
     if role == "hypothetical":
         walk.add("hypothetical", "hypothetical", value)
     elif role == "plan":
@@ -206,8 +247,9 @@ def _tell_distractor(walk: Walk, bank: Language, world: World, role: str, value:
         walk.add(kind, style, value, owners[value])
 
 
-def count_history(draw: Draw, config: TimelineConfig, bank: Language, world: World, updates: int, distractors: int,
-                   taken: set[str]) -> list[Event]:
+def count_history(
+    draw: Draw, config: TimelineConfig, bank: Language, world: World, updates: int, distractors: int, taken: set[str]
+) -> list[Event]:
     """A stated number, then differences; the total is nowhere in the text."""
     attribute = bank.attributes[world.slot.attribute]
     form, step = attribute.spec["format"], attribute.spec["grid"][2]
@@ -226,8 +268,11 @@ def count_history(draw: Draw, config: TimelineConfig, bank: Language, world: Wor
         event = Event(world.slot, "increment", "increment", form.replace("{n}", f"{total:,}"), delta, named=False)
         increments.append(event)
     texts = {form.replace("{n}", f"{t:,}") for t in totals}
-    spare = [v for v in draw.sample(universe(bank.split, attribute.name), min(len(numbers), distractors + len(texts)))
-             if v not in texts][:distractors]
+    spare = [
+        v
+        for v in draw.sample(universe(bank.split, attribute.name), min(len(numbers), distractors + len(texts)))
+        if v not in texts
+    ][:distractors]
     world.labels = [walk.events[0].value, *spare]
     owners: dict[str, Slot] = {}
     for value in spare:

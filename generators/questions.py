@@ -65,8 +65,14 @@ def previous_evidence(world: World, value: str) -> list[Event]:
 
 def ask(draw: Draw, config: TimelineConfig, bank: Language, world: World) -> Question:
     """The question that the world was built for."""
-    makers = {"current": _current, "count": _current, "previous": _previous, "yesno": _yesno, "change": _change,
-              "abstain": _abstain}
+    makers = {
+        "current": _current,
+        "count": _current,
+        "previous": _previous,
+        "yesno": _yesno,
+        "change": _change,
+        "abstain": _abstain,
+    }
     return makers[world.asks](draw, config, bank, world)
 
 
@@ -78,8 +84,7 @@ def _current(draw: Draw, config: TimelineConfig, bank: Language, world: World) -
     values = held(world.events, world.slot)
     gold = values[-1]
     text = _template(draw, config, bank, world.slot, "q")
-    return Question(text, gold, _unique(values, (gold,)), f"{sentence_case(gold)}.",
-                    _evidence(current_evidence(world)))
+    return Question(text, gold, _unique(values, (gold,)), f"{sentence_case(gold)}.", _evidence(current_evidence(world)))
 
 
 def _previous(draw: Draw, config: TimelineConfig, bank: Language, world: World) -> Question:
@@ -87,8 +92,9 @@ def _previous(draw: Draw, config: TimelineConfig, bank: Language, world: World) 
     gold = previous_of(values)
     assert gold is not None, "a previous-value world has at least two values"
     text = _template(draw, config, bank, world.slot, "qp")
-    return Question(text, gold, _unique(values, (gold,)), f"{sentence_case(gold)}.",
-                    _evidence(previous_evidence(world, gold)))
+    return Question(
+        text, gold, _unique(values, (gold,)), f"{sentence_case(gold)}.", _evidence(previous_evidence(world, gold))
+    )
 
 
 def _yesno(draw: Draw, config: TimelineConfig, bank: Language, world: World) -> Question:
@@ -117,8 +123,9 @@ def _change(draw: Draw, config: TimelineConfig, bank: Language, world: World) ->
         return Question(_asked(draw, config, bank, text), gold, [], f"{sentence_case(gold)}.", evidence)
     text = draw.pick(bank.wrappers["change"][0]).replace("{topic}", about)
     gold = f"from {old} to {new}"
-    return Question(_asked(draw, config, bank, text), gold, _unique(values, (old, new)), f"{sentence_case(gold)}.",
-                    evidence)
+    return Question(
+        _asked(draw, config, bank, text), gold, _unique(values, (old, new)), f"{sentence_case(gold)}.", evidence
+    )
 
 
 def _abstain(draw: Draw, config: TimelineConfig, bank: Language, world: World) -> Question:
@@ -193,8 +200,13 @@ def oracle_notes(config: TimelineConfig, bank: Language, world: World) -> list[s
     return notes
 
 
-def _shortest(config: TimelineConfig, bank: Language, world: World, known: dict[Slot, list[str]],
-              written: dict[tuple[Slot, bool], str]) -> str:
+def _shortest(
+    config: TimelineConfig,
+    bank: Language,
+    world: World,
+    known: dict[Slot, list[str]],
+    written: dict[tuple[Slot, bool], str],
+) -> str:
     text = ""
     wants_previous = bool(config.asks.previous or config.asks.change or config.styles.reversion)
     for level in range(4):

@@ -13,9 +13,19 @@ from generators.language import Language
 
 DAY_NAMES = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 # (event kind, style) -> wrapper; kinds that are always told one way come first.
-BY_KIND = {"repeat": "repeat", "plan": "plan", "cancel": "cancel", "plan_failed": "plan_failed", "late": "late",
-           "hypothetical": "hypothetical", "far": "far", "prior": "prior", "increment": "increment",
-           "correct": "correction", "forget": "forget"}
+BY_KIND = {
+    "repeat": "repeat",
+    "plan": "plan",
+    "cancel": "cancel",
+    "plan_failed": "plan_failed",
+    "late": "late",
+    "hypothetical": "hypothetical",
+    "far": "far",
+    "prior": "prior",
+    "increment": "increment",
+    "correct": "correction",
+    "forget": "forget",
+}
 STAGED = ("status", "date")
 """Value types of one-off affairs, whose far past is an early stage and not "years ago"."""
 SPELLED = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight")
@@ -147,7 +157,7 @@ class Talk:
         """Advice in running text, or from four pieces on as a list with a heading to every two."""
         if count < 4:
             return " ".join([self.tip() for _ in range(count)])
-        leads = self.draw.deck(self.bank.chatter["leads"])[:count // 2]
+        leads = self.draw.deck(self.bank.chatter["leads"])[: count // 2]
         lines = [f"* **{lead}:** {self.tip()} {self.tip()}" for lead in leads]
         return "\n" + "\n".join(lines) + "\n"
 
@@ -168,8 +178,15 @@ def assistant_turn(draw: Draw, config: TimelineConfig, talk: Talk, answer: str, 
     return " ".join(parts)
 
 
-def render_session(draw: Draw, config: TimelineConfig, bank: Language, asked: Person, events: list[Event],
-                   day: int, taken: frozenset[str]) -> dict[str, Any]:
+def render_session(
+    draw: Draw,
+    config: TimelineConfig,
+    bank: Language,
+    asked: Person,
+    events: list[Event],
+    day: int,
+    taken: frozenset[str],
+) -> dict[str, Any]:
     """One session; sets turn and text of its events. The facts come along before, amid or after a request."""
     long = config.long_sessions > 0 and draw.percent(config.long_sessions)
     tips = LONG_TIPS if long else config.tips
@@ -199,5 +216,7 @@ def render(draw: Draw, config: TimelineConfig, bank: Language, world: World) -> 
             by_session[event.session].append(event)
     person = world.slot.person
     taken = frozenset(e.value for e in world.events)
-    return [render_session(draw, config, bank, person, events, day, taken)
-            for events, day in zip(by_session, world.days, strict=True)]
+    return [
+        render_session(draw, config, bank, person, events, day, taken)
+        for events, day in zip(by_session, world.days, strict=True)
+    ]

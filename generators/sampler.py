@@ -55,8 +55,11 @@ class CurriculumSampler:
         known = [t for t in self._varied if self._ready_at.get(t, 0) <= self.batch]
         chosen = draw.sample(known, min(len(known), count * self.replay // 100))
         for level in self._levels():
-            fresh = [t for t, d in self.tasks.items()
-                     if d == level and t not in self._varied and self._ready_at.get(t, 0) <= self.batch]
+            fresh = [
+                t
+                for t, d in self.tasks.items()
+                if d == level and t not in self._varied and self._ready_at.get(t, 0) <= self.batch
+            ]
             chosen += draw.sample(fresh, min(len(fresh), count - len(chosen)))
             if len(chosen) == count:
                 break
@@ -76,7 +79,7 @@ class CurriculumSampler:
             solved = bool(rewards) and min(rewards) >= best
             self._ready_at[task] = self.batch + self.rest * (1 if solved else 2)
         if self.tasks[task] == self.level and rewards:
-            self._recent = [*self._recent, sum(rewards) / len(rewards)][-self.window:]
+            self._recent = [*self._recent, sum(rewards) / len(rewards)][-self.window :]
             top = max(self.tasks.values())
             if len(self._recent) == self.window and sum(self._recent) / self.window >= self.promote_at * best:
                 if self.level < top:

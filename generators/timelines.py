@@ -28,7 +28,13 @@ DATASET_VERSION = "1"
 """Changes whenever the bytes of the fixed sets change."""
 
 __all__ = [
-    "DATASET_VERSION", "PRESETS", "TimelineConfig", "config_from_dict", "fingerprint", "generate", "training_set",
+    "DATASET_VERSION",
+    "PRESETS",
+    "TimelineConfig",
+    "config_from_dict",
+    "fingerprint",
+    "generate",
+    "training_set",
     "validation_set",
 ]
 
@@ -108,16 +114,35 @@ def fingerprint(records: Iterable[dict[str, Any]]) -> str:
 def _event(world: World, event: Event) -> dict[str, Any]:
     slot = event.slot
     return {
-        "date": day_text(event.day), "person": slot.person.label("user's") if slot.person != USER else "user",
-        "attribute": slot.attribute, "entity": slot.entity, "kind": event.kind, "style": event.style,
-        "value": event.value, "delta": event.delta, "named": event.named, "session": event.session,
-        "turn": event.turn, "text": event.text, "asked_slot": slot == world.slot,
+        "date": day_text(event.day),
+        "person": slot.person.label("user's") if slot.person != USER else "user",
+        "attribute": slot.attribute,
+        "entity": slot.entity,
+        "kind": event.kind,
+        "style": event.style,
+        "value": event.value,
+        "delta": event.delta,
+        "named": event.named,
+        "session": event.session,
+        "turn": event.turn,
+        "text": event.text,
+        "asked_slot": slot == world.slot,
     }
 
 
-STYLE_OF_KIND = {"plan": "plan", "plan_failed": "plan", "cancel": "plan", "late": "late", "far": "late",
-                 "prior": "late", "hypothetical": "hypothetical", "repeat": "repeat", "correct": "correction",
-                 "revert": "reversion", "increment": "increment"}
+STYLE_OF_KIND = {
+    "plan": "plan",
+    "plan_failed": "plan",
+    "cancel": "plan",
+    "late": "late",
+    "far": "late",
+    "prior": "late",
+    "hypothetical": "hypothetical",
+    "repeat": "repeat",
+    "correct": "correction",
+    "revert": "reversion",
+    "increment": "increment",
+}
 
 
 def _tags(config: TimelineConfig, split: str, world: World, value_type: str) -> dict[str, Any]:
@@ -134,9 +159,14 @@ def _tags(config: TimelineConfig, split: str, world: World, value_type: str) -> 
         styles.add("no_update")
     last = effects[-1]
     return {
-        "preset": config.preset, "split": split, "version": DATASET_VERSION, "difficulty": world.difficulty,
-        "styles": sorted(styles), "update_style": last.style if len(effects) > 1 else "no_update",
-        "value_type": value_type, "attribute": world.slot.attribute,
+        "preset": config.preset,
+        "split": split,
+        "version": DATASET_VERSION,
+        "difficulty": world.difficulty,
+        "styles": sorted(styles),
+        "update_style": last.style if len(effects) > 1 else "no_update",
+        "value_type": value_type,
+        "attribute": world.slot.attribute,
         "person": "user" if world.slot.person == USER else "other",
         "candidates": len({e.value for e in own if e.named}),
         "sessions_after_update": len(world.days) - 1 - (last.session or 0),

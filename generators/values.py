@@ -14,8 +14,20 @@ from typing import Any
 from generators.language import Attribute, Language, language
 
 CLOSED_TYPES = ("boolean", "weekday", "frequency")
-MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September", "October",
-          "November", "December")
+MONTHS = (
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+)
 MONTH_DAYS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 # Minutes past the hour of clock times: the splits never meet.
 CLOCK_MINUTES = {"train": (5, 15, 20, 35, 50), "validation": (10, 25, 40, 45, 55)}
@@ -65,8 +77,12 @@ def _clocks(split: str, spec: dict[str, Any]) -> list[str]:
 def _dates(split: str, spec: dict[str, Any]) -> list[str]:
     del spec
     parity = 0 if split == "train" else 1
-    return [f"{month} {day}" for i, month in enumerate(MONTHS) for day in range(3, MONTH_DAYS[i] + 1)
-            if (day + i) % 2 == parity]
+    return [
+        f"{month} {day}"
+        for i, month in enumerate(MONTHS)
+        for day in range(3, MONTH_DAYS[i] + 1)
+        if (day + i) % 2 == parity
+    ]
 
 
 def _records(split: str, spec: dict[str, Any]) -> list[str]:

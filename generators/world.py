@@ -23,9 +23,12 @@ class Unplaceable(Exception):
 
 def askable(bank: Language, config: TimelineConfig, asks: str) -> list[Attribute]:
     """The attributes that a question of this kind can be about."""
-    out = [a for a in bank.attributes.values()
-           if (not config.attributes or a.name in config.attributes)
-           and (not config.value_types or a.value_type in config.value_types)]
+    out = [
+        a
+        for a in bank.attributes.values()
+        if (not config.attributes or a.name in config.attributes)
+        and (not config.value_types or a.value_type in config.value_types)
+    ]
     if asks == "count":
         return [a for a in out if a.increments]
     if asks in ("current", "previous", "change"):
@@ -35,24 +38,29 @@ def askable(bank: Language, config: TimelineConfig, asks: str) -> list[Attribute
 
 def build(draw: Draw, config: TimelineConfig, bank: Language) -> World:
     """Draw a history. Tries again where a history would not fit its sessions."""
-    asks = draw.weighted([(k, getattr(config.asks, k))
-                          for k in ("current", "previous", "count", "yesno", "change", "abstain")])
+    asks = draw.weighted(
+        [(k, getattr(config.asks, k)) for k in ("current", "previous", "count", "yesno", "change", "abstain")]
+    )
     difficulty = draw.between(config.difficulty)
     for _ in range(MOST_TRIES):
         try:
             return _build(draw, config, bank, asks, difficulty)
         except Unplaceable:
             continue
-    raise ValueError(f"no history fits into {config.sessions} sessions after {MOST_TRIES} tries: "
-                     "raise sessions, or lower updates, distractors or repeats")
+    raise ValueError(
+        f"no history fits into {config.sessions} sessions after {MOST_TRIES} tries: "
+        "raise sessions, or lower updates, distractors or repeats"
+    )
 
 
 def _build(draw: Draw, config: TimelineConfig, bank: Language, asks: str, difficulty: int) -> World:
     level = LEVELS[difficulty]
     attributes = askable(bank, config, asks)
     if not attributes:
-        raise ValueError(f"no attribute fits a question of kind {asks!r} under attributes={config.attributes} "
-                         f"and value_types={config.value_types}")
+        raise ValueError(
+            f"no attribute fits a question of kind {asks!r} under attributes={config.attributes} "
+            f"and value_types={config.value_types}"
+        )
     booleans = [a for a in attributes if a.value_type == "boolean"]
     attribute = draw.pick(booleans if booleans and draw.percent(BOOLEAN_SHARE) else attributes)
     taken: set[str] = set()
@@ -119,15 +127,16 @@ def _untold_days(events: list[Event], days: list[int]) -> None:
     for i, event in enumerate(events):
         if event.style != "untold":
             continue
-        follower = next((e for e in events[i + 1:] if e.slot == event.slot and e.kind in EFFECTS), None)
+        follower = next((e for e in events[i + 1 :] if e.slot == event.slot and e.kind in EFFECTS), None)
         if event.kind == "change" and follower is not None and follower.style != "untold":
             event.day = follower.day - 1
         else:
             event.day = days[0] - 2000 + i
 
 
-def _side_facts(draw: Draw, config: TimelineConfig, bank: Language, world: World, count: int,
-                taken: set[str]) -> list[Event]:
+def _side_facts(
+    draw: Draw, config: TimelineConfig, bank: Language, world: World, count: int, taken: set[str]
+) -> list[Event]:
     """Other facts told along the way; six in ten change once."""
     events: list[Event] = []
     names = [n for n in bank.attributes if n != world.slot.attribute]

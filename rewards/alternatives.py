@@ -1,4 +1,4 @@
-"""Alternatives that no list of values knows: "bus 42 or bus 43", "Porto / Braga", "Porto. Oops, I mean Braga"."""
+"""Alternatives that no list of values knows: "tram 5 or tram 6", "Leiden / Bruges", "Leiden. Oops, I mean Bruges"."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ PLACES = words(
     " vermont virginia washington wisconsin wyoming ontario quebec al ak az ar ca co ct de fl ga hi il ia ks ky la"
     " ma md mi mn ms mo mt ne nv nh nj nm ny nc nd oh pa ri sc sd tn tx ut vt va wa wv wi wy dc bc"
 )
-"""Countries and states: "Porto, Portugal" names one place."""
+"""Countries and states: "Leiden, Netherlands" names one place."""
 
 
 def rivals(
@@ -94,7 +94,8 @@ def _joined_known(text: Text, s: Standing, standings: list[Standing]) -> str:
         opened = low[max(0, a.mention.first - 2) : a.mention.first]
         if "between" in opened and "and" in between and len(between) <= 4:
             return f"{text.quote(a.mention.first, b.mention.last)!r}"
-        doubted = other is b and not other.dead and any("might" in note or "could" in note for note in other.notes)
+        notes = " ".join(other.notes).lower()
+        doubted = other is b and not other.dead and ("might" in notes or "could" in notes)
         if doubted and other.sentence == s.sentence:  # "M, though it might be N"
             return f"{text.quote(a.mention.first, b.mention.last)!r}"
         offered = any(w in _OR for w in between) and (between[-1] in _OR or not any(w in (".", ";") for w in between))

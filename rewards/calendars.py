@@ -97,7 +97,7 @@ class Calendar(Numerals):
         return i > 0 and self.low[i - 1] in ("at", "by") and (i < 2 or self.low[i - 2] != "looking")
 
     def colon(self, i: int) -> Quantity:
-        """ "7:30 am" is a clock time; a bare "18:25" stays open: time of day, m:ss or h:mm."""
+        """ "7:30 am" is a clock time; a bare "21:05" stays open: time of day, m:ss or h:mm."""
         token = self.low[i]
         parts = tuple(int(p) for p in token.split(":")[:4])
         if len(parts) == 2 and parts[0] <= 24 and parts[1] < 60 and len(token.split(":")[1]) == 2:
@@ -188,6 +188,8 @@ class Calendar(Numerals):
         k = j + 1 if j < n and low[j] == "of" else j
         if k >= n or low[k] not in MONTHS or not 1 <= value <= 31:
             return None
+        if k + 1 < n and low[k + 1].isdigit() and int(low[k + 1]) <= 31:
+            return None  # "first October 8, then ..."
         if low[k] == "may" and k + 1 < n and low[k + 1] in ("be", "have", "not", "well"):
             return None
         year, end = self.year(k + 1)

@@ -81,7 +81,7 @@ def scan(text: Text, mentions: list[Mention]) -> list[tuple[int, int, Cue]]:
                     end = i + 1 + size
                     if any(k in inside for k in range(i + 1, end)):
                         continue
-                    cue = _about_talk(low, i, end, cue, n)
+                    cue = _about_talk(low, i, end, cue, inside)
                     if cue is Cue.HEDGE and not size and end < n and token in _MODALS and low[end] in _MOVES:
                         cue = Cue.FUTURE
                     if token == "since" and not size:
@@ -109,14 +109,16 @@ def _labels(low: list[str], i: int, n: int) -> bool:
     return k < n and low[k] in (":", "\n") and (k == i + 1 or low[k] == ":")
 
 
-def _about_talk(low: list[str], i: int, end: int, cue: Cue, n: int) -> Cue:
+def _about_talk(low: list[str], i: int, end: int, cue: Cue, inside: dict[int, int]) -> Cue:
     """ "You mentioned earlier", "in our previous chat": the talk was earlier, not the value."""
     if cue in (Cue.PAST, Cue.BEFORE, Cue.CURRENT) and low[i] in _TIMELESS:
         if i and (low[i - 1] in SPEECH_VERBS or low[i - 1] in ("our", "we")):
             return Cue.NONE
         if i > 1 and low[i - 2] in SPEECH_VERBS and low[i - 1] in ("me", "it", "this", "that"):
             return Cue.NONE
-        for k in range(end, min(end + 3, n)):
+        for k in range(end, min(end + 3, len(low))):
+            if k in inside:
+                break
             if low[k] in _TALK or low[k] in SPEECH_VERBS:
                 return Cue.NONE
             if not low[k].isalpha():

@@ -43,7 +43,7 @@ class Asked:
     content: frozenset[str]
     """Its content words in canonical spelling."""
     named: bool
-    """The question has the name of a person ("Leila's", "my brother Ravik", "does Dov")."""
+    """The question has the name of a person ("Leila's", "my brother Emil", "does Dov")."""
 
 
 @lru_cache(maxsize=4096)

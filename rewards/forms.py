@@ -110,7 +110,9 @@ def _forms(spelling: str, asked: Question) -> list[Form]:
     if quantity is None and low == ["none"] and "many" in asked.words:
         quantity = Quantity("number", 0.0, "", 0.0, "none", 0, 1)
     if quantity:
-        return [Form("quantity", quantity=quantity)]
+        label = low[quantity.first - 1] if quantity.first else ""
+        named = label.isalpha() and label not in STOP and label not in _QUANTITY_FILLER
+        return [Form("quantity", quantity=quantity, words=(canon(label),) if named else ())]
     return _word_forms(text, asked)
 
 

@@ -134,7 +134,8 @@ class ClauseRules:
             if target and not self.negates_leaving(cue, clause):
                 self.kill(target, f"negated ({why})")
         elif kind is Cue.LEAVE:
-            if after and after.mention.first - cue[1] <= 8 and word not in self.asked.words:
+            asked = cue[1] - cue[0] == 1 and word in self.asked.words  # "What have I dropped?"
+            if after and after.mention.first - cue[1] <= 8 and not asked:
                 self.leave(cue, clause, after)
             elif before and after is None and before.mention.last == cue[0] and not self.mode.event:
                 ends = cue[1] >= clause.last or not self.low[cue[1]].isalpha()
@@ -269,7 +270,7 @@ class ClauseRules:
         return self.text.quote(s.mention.first, s.mention.last)
 
     def negates_leaving(self, cue: tuple[int, int, Cue], clause: Clause) -> bool:
-        """ "You haven't left Porto" keeps Porto."""
+        """ "You haven't left Leiden" keeps Leiden."""
         for other in clause.cues:
             if other[2] is Cue.LEAVE and cue[1] <= other[0] <= cue[1] + 2:
                 for k in clause.mentions:

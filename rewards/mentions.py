@@ -57,12 +57,14 @@ class Span(NamedTuple):
 def find(reading: Reading, value: Value, asked: Question) -> list[Span]:
     """Token spans that state ``value`` in any of its forms, in reading order, overlaps resolved to the longest."""
     spans: list[Span] = []
+    low = reading.text.lower
     for form in value.forms:
         if form.kind == "quantity":
             assert form.quantity is not None
             model, words = form.quantity, asked.words
+            label = form.words[0] if form.words else ""
             spans += [
-                Span(q.first, q.last, q, True)
+                Span(q.first - bool(label and q.first and canon(low[q.first - 1]) == label), q.last, q, True)
                 for q in reading.quantities
                 if same(model, q, words) and not is_label(reading.text, q, asked)
             ]
@@ -234,7 +236,7 @@ _DENIALS = words("no not without never minus except excluding nor neither")
 
 
 def _item_denied(reading: Reading, window: list[tuple[int, int, int]]) -> bool:
-    """ "only teal, without any mustard": one of the items is taken out again."""
+    """ "only coral, without any lime": one of the items is taken out again."""
     low = reading.text.lower
     items = {i for a, b, _ in window for i in range(a, b)}
     between = range(max(0, window[0][0] - 1), window[-1][1])

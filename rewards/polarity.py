@@ -11,64 +11,22 @@ from rewards.text import BOX_OPEN, Text
 from rewards.values import NO, YES, Question, canon
 from rewards.words import words
 
-_NO_FOLLOWERS = frozenset(
-    (
-        ",",
-        ".",
-        "!",
-        ";",
-        "—",
-        ":",
-        "\n",
-        "-",
-        ")",
-        "(",
-        "?",
-        "you",
-        "it",
-        "they",
-        "she",
-        "he",
-        "i",
-        "not",
-        "longer",
-        "that",
-        "there",
-        "we",
-        "the",
-        "your",
-    )
-)
-_NO_LEADERS = frozenset(
-    (
-        "a",
-        "hard",
-        "definite",
-        "firm",
-        "clear",
-        "so",
-        "is",
-        ",",
-        ":",
-        ".",
-        "—",
-        "\n",
-        "answer",
-        "(",
-        "then",
-        "therefore",
-        "!",
-        ";",
-        "and",
-        "or",
-        "/",
-        "but",
-        "say",
-        "hence",
-        "thus",
-        BOX_OPEN,
-    )
-)
+_NO_FOLLOWERS = words("you it they she he i not longer that there we the your") | {
+    ",",
+    ".",
+    "!",
+    ";",
+    "—",
+    ":",
+    "\n",
+    "-",
+    ")",
+    "(",
+    "?",
+}
+_NO_LEADERS = words(
+    "a hard definite firm clear so is answer then therefore and or but say hence thus either maybe perhaps both"
+) | {",", ":", ".", "—", "\n", "(", "!", ";", "/", BOX_OPEN}
 _ENDED = words(
     "cancelled canceled ended stopped quit sold expired closed gave lost dropped ditched lapsed left finished"
     " terminated discontinued broke retired dissolved abandoned gone rid"

@@ -152,9 +152,9 @@ class _Parser(Calendar):
             return Quantity("money", value / 100, "", value, token, first, j + 1)
         if token == "per" and j + 1 < n and low[j + 1] == "cent":
             return Quantity("percent", value, "", value, "percent", first, j + 2)
-        if token in CURRENCY_SIGNS and j + 1 < n and self.text.glued(j + 1) and low[j + 1][0].isdigit():
-            return None  # "first $5": the sign belongs to what follows
-        if token in CURRENCY_SIGNS or (token in CURRENCIES):
+        if token in CURRENCY_SIGNS and (not low[j - 1][0].isdigit() or (j + 1 < n and low[j + 1][0].isdigit())):
+            return None  # "First $79": the sign belongs to what follows
+        if token in CURRENCY_SIGNS or token in CURRENCIES:
             code = CURRENCY_SIGNS.get(token) or CURRENCIES[token]
             return Quantity("money", value, code, value, token, first, j + 1)
         if token == "times" or token == "time" or (token == "x" and glued):

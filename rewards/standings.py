@@ -59,7 +59,8 @@ _LEAD_IN = re.compile(r"^[^?:]*:(?=(?:\s+\S+){4})|\bbefore (?:i|we) (?:forget|go
 def question_mode(asked: Question) -> Mode:
     lowered = _LEAD_IN.sub(" ", asked.text.lower())
     words = frozenset(re.findall(r"[^\W_]+", lowered))
-    previous = "before" in words or "used to" in lowered or "until" in words
+    past = bool(words & {"did", "was", "were", "had", "used", "have", "been"})
+    previous = ("before" in words and past) or "used to" in lowered or "until" in words
     if not words & _NOW_WORDS:
         previous = (
             previous

@@ -58,6 +58,7 @@ _BULLET = re.compile(r"(?:^|(?<=\n))(?:[-*•‣◦·+>]|#{1,6})(?: |(?=\*))")
 _NUMBERED = re.compile(r"(?:^|(?<=\n))\d{1,2}[.)] ")
 _GROUPED = re.compile(r"(?<![\d.,:/-])(\d{1,3})((?: \d{3})+)(?![\d:/-]|[.,]\d)")
 
+_UNDERLINE = re.compile(r"(?<![^\W_])_+|_+(?![^\W_])")
 _ACRONYM = re.compile(r"(?<![\w.])(?:[A-Za-z]\.){2,}")
 _FEET = re.compile(r"(?<![\d'])(\d) ?' ?(\d{1,2}) ?(?:\"|'')")
 _DIGIT_DASH = re.compile(r"(?<=\d)—(?=\d)")
@@ -175,6 +176,8 @@ def normalise(text: str) -> str:
         text = text.translate(_CHAR_MAP)
     elif "\r" in text or "\x0b" in text or "\x0c" in text:
         text = text.translate(_CHAR_MAP)
+    if "_" in text:
+        text = _UNDERLINE.sub("", text)
     if "`" in text:
         text = text.replace("`", "")
     if "~~" in text or "</" in text:

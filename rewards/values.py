@@ -1,11 +1,12 @@
 """What a gold or a stale value is: its kinds, its alternative spellings, which of its words are needed.
 
-A value is read once and cached: "25 minutes and 50 seconds (or 25:50)" has two quantity forms, "teal and mustard" is a
-list whose items are all needed, "You have met up with Tamsin three times." is, next to its question, the number three.
+A value is read once and cached: "25 minutes and 50 seconds (or 25:50)" has two quantity forms, "coral and lime" is a
+list whose items are all needed, "You have rowed with Dana three times." is, next to its question, the number three.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -129,8 +130,26 @@ class Question:
     """Words that a sentence shares with the other values."""
 
 
+_OPENS_A_QUESTION = words(
+    "what which who whom whose when where why how do does did is are was were am have has had can could will would"
+    " should on at in to from with by for under"
+)
+
+
+def _core(question: str) -> str:
+    """The question itself, without a lead-in ("Before I forget: what is ...?")."""
+    lead, colon, rest = question.rpartition(": ")
+    first = re.match(r"\s*([^\W\d]+)", rest)
+    opened = re.match(r"\s*([^\W\d]+)", lead)
+    if not colon or not first or first[1].lower() not in _OPENS_A_QUESTION or not rest.rstrip().endswith("?"):
+        return question
+    asks_itself = opened and opened[1].lower() in {"what", "which", "who", "when", "where", "how"}
+    return question if asks_itself else rest
+
+
 @lru_cache(maxsize=4096)
 def read_question(question: str) -> Question:
+    question = _core(question)
     text = tokenise(question)
     words = frozenset(text.lower)
     content = frozenset(canon(w) for w in words if w not in STOP and (w[0].isalnum()))

@@ -10,9 +10,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from supersede_env.episode import Episode
-from supersede_env.errors import UserError, refuse_unknown
-from supersede_env.longmemeval import Loaded, load_longmemeval
+from rewards.errors import UserError, refuse_unknown
+from supersede_env.episode import Episode, has_gold, refuse_half_characters
+from supersede_env.longmemeval import Loaded, load_longmemeval, refuse_doubled
 
 NAMES = ("train", "validation", "oracle", "s")
 
@@ -89,24 +89,27 @@ def _own_file(file: Path, num_episodes: int | None) -> Loaded:
         raise UserError(f"{file}: no such file")
     episodes: list[Episode] = []
     unscorable: list[tuple[str, str]] = []
-    for number, line in enumerate(file.read_text("utf-8").split("\n"), 1):
+    try:
+        text = file.read_text("utf-8-sig")  # editors on Windows put a byte order mark first
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{file} cannot be read: {error}") from error
+    for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():  # split at \n only: texts may hold U+2028, which splitlines cuts at
             continue
+        where = f"{file.name}, line {number}"
         try:
             record = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise UserError(f"{file.name}, line {number}: {error}") from error
+        except (ValueError, RecursionError) as error:  # no JSON, a number of thousands of digits, endless nesting
+            raise UserError(f"{where}: {error}") from error
         if not isinstance(record, dict):
-            raise UserError(f"{file.name}, line {number}: expected an object")
-        if not str(record.get("gold") or "").strip():
+            raise UserError(f"{where}: expected an object")
+        refuse_half_characters(record, where)
+        if has_gold(record):
+            try:
+                episodes.append(Episode.from_record(record))
+            except UserError as error:
+                raise UserError(f"{where}: {error}") from error
+        elif num_episodes is None or len(episodes) < num_episodes:  # what lies behind the last episode is not asked for
             unscorable.append((str(record.get("id") or f"line {number}"), "no gold answer"))
-            continue
-        try:
-            episodes.append(Episode.from_record(record))
-        except UserError as error:
-            raise UserError(f"{file.name}, line {number}: {error}") from error
-    ids = [episode.id for episode in episodes]
-    doubled = sorted({name for name in ids if ids.count(name) > 1})
-    if doubled:
-        raise UserError(f"{file.name}: id '{doubled[0]}' occurs more than once")
+    refuse_doubled([*(episode.id for episode in episodes), *(row_id for row_id, _ in unscorable)], file.name)
     return Loaded(tuple(episodes[:num_episodes]), (), tuple(unscorable))

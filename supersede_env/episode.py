@@ -6,12 +6,13 @@ protocol takes only the view, so gold, stale values, ids and question types cann
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
-from supersede_env.errors import UserError
+from rewards.errors import UserError
 
 Asks = Literal["current", "previous", "count", "yesno", "change", "abstain"]
 ASKS: tuple[Asks, ...] = ("current", "previous", "count", "yesno", "change", "abstain")
@@ -92,25 +93,23 @@ class Episode:
         sessions = _sessions(record.get("sessions"), name)
         order = sorted(range(len(sessions)), key=lambda i: parse_date(sessions[i].date))
         position = {old: new for new, old in enumerate(order)}
-        gold = record.get("gold")
-        if gold is None or not str(gold).strip():
+        if not has_gold(record):
             raise UserError(f"row {name}: 'gold' is empty; a question without gold cannot be scored")
         asks = record.get("asks", "current")
         if asks not in ASKS:
             raise UserError(f"row {name}: 'asks' is '{asks}', not one of {', '.join(ASKS)}")
-        evidence = tuple((position[int(s)], int(t)) for s, t in record.get("evidence") or () if int(s) in position)
         return cls(
             id=_text(record, "id", name),
             sessions=tuple(sessions[i] for i in order),
             question=_text(record, "question", name),
-            question_date=str(record.get("question_date") or ""),
-            gold=str(gold).strip(),
-            stale=tuple(str(value) for value in record.get("stale") or ()),
+            question_date=_optional(record, "question_date", str, "", name),
+            gold=_value(record["gold"], "gold", name),
+            stale=tuple(_value(value, "stale", name) for value in _optional(record, "stale", list, [], name)),
             asks=asks,
-            abstain=bool(record.get("abstain", False)),
-            evidence=evidence,
-            source=str(record.get("source") or ""),
-            tags=dict(record.get("tags") or {}),
+            abstain=_optional(record, "abstain", bool, False, name),
+            evidence=_evidence(_optional(record, "evidence", list, [], name), position, name),
+            source=_optional(record, "source", str, "", name),
+            tags=dict(_optional(record, "tags", dict, {}, name)),
         )
 
     def to_record(self) -> dict[str, Any]:
@@ -133,11 +132,56 @@ class Episode:
         }
 
 
+def has_gold(record: Mapping[str, Any]) -> bool:
+    """Is there a gold answer to score against? The number 0 is one."""
+    return record.get("gold") is not None and str(record["gold"]).strip() != ""
+
+
+def refuse_half_characters(record: Mapping[str, Any], where: str) -> None:
+    """Raise `UserError` for a lone surrogate anywhere in `record`: no UTF-8 file or request can carry it."""
+    try:
+        json.dumps(record, ensure_ascii=False).encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise UserError(f"{where}: {error.object[error.start]!r} is half of a character (a lone surrogate)") from None
+
+
 def _text(record: Mapping[str, Any], key: str, name: str) -> str:
     value = record.get(key)
-    if not isinstance(value, str) or not value.strip():
+    if value is not None and not isinstance(value, str):
+        raise UserError(f"row {name}: '{key}' is {value!r}, not a text")
+    if value is None or not value.strip():
         raise UserError(f"row {name}: '{key}' is missing or empty")
     return value
+
+
+def _value(value: object, key: str, name: str) -> str:
+    """An answer value as text. Numbers are taken (32 LongMemEval golds are integers), true and false are not."""
+    if isinstance(value, bool) or not isinstance(value, str | int | float) or not str(value).strip():
+        raise UserError(f"row {name}: '{key}' holds {value!r}; give a text or a number")
+    return str(value).strip()
+
+
+ValueT = TypeVar("ValueT")
+
+
+def _optional(record: Mapping[str, Any], key: str, kind: type[ValueT], default: ValueT, name: str) -> ValueT:
+    value = record.get(key)
+    if value is None:
+        return default
+    if not isinstance(value, kind):
+        label = {"str": "a text", "list": "a list", "dict": "an object", "bool": "true or false"}[kind.__name__]
+        raise UserError(f"row {name}: '{key}' is {value!r}, not {label}")
+    return value
+
+
+def _evidence(pairs: list[Any], position: Mapping[int, int], name: str) -> tuple[tuple[int, int], ...]:
+    """[session, turn] pairs, the session's number moved from file order to date order."""
+    for pair in pairs:
+        if not isinstance(pair, list) or [type(part) for part in pair] != [int, int] or pair[0] not in position:
+            raise UserError(
+                f"row {name}: 'evidence' holds {pair!r}, not [session, turn] with sessions 0 to {len(position) - 1}"
+            )
+    return tuple((position[session], turn) for session, turn in pairs)
 
 
 def _sessions(value: object, name: str) -> list[Session]:

@@ -12,14 +12,15 @@ import json
 import logging
 import lzma
 import os
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal
 
-from supersede_env.episode import Episode, parse_date
-from supersede_env.errors import UserError
+from rewards.errors import UserError
+from supersede_env.episode import Episode, has_gold, parse_date, refuse_half_characters
 
 Split = Literal["oracle", "s"]
 
@@ -85,15 +86,23 @@ def load_longmemeval(split: Split, *, path: str | Path | None = None, exclusions
     unscorable: list[tuple[str, str]] = []
     for index, row in enumerate(rows):
         row_id = str(row.get("question_id") or f"number {index}")
-        gold = row.get("answer")
+        refuse_half_characters(row, f"{file.name}, row {row_id}")
         if row_id in reasons:
             excluded.append((row_id, reasons[row_id]))
-        elif gold is None or not str(gold).strip():
+        elif not has_gold({"gold": row.get("answer")}):
             unscorable.append((row_id, "no gold answer"))
         else:
             record = to_record(row, annotations.get(row_id, {}), split, f"{file.name}, row {row_id}")
             episodes.append(Episode.from_record(record))
+    refuse_doubled([*(e.id for e in episodes), *(row_id for row_id, _ in [*excluded, *unscorable])], file.name)
     return Loaded(tuple(episodes), tuple(excluded), tuple(unscorable))
+
+
+def refuse_doubled(ids: Sequence[str], file_name: str) -> None:
+    """Raise `UserError` when an id occurs twice: rows and traces are told apart by it."""
+    doubled = [row_id for row_id, count in Counter(ids).items() if count > 1]
+    if doubled:
+        raise UserError(f"{file_name}: id '{doubled[0]}' occurs more than once")
 
 
 def to_record(row: Mapping[str, Any], note: Mapping[str, Any], split: Split, where: str) -> dict[str, Any]:
@@ -135,7 +144,11 @@ def find_file(split: Split, path: str | Path | None) -> Path:
             raise UserError(f"{given}: no such file or folder")
         return _in_folder(split, given, str(given))
     folder = os.environ.get("LONGMEMEVAL_DIR")
-    return _in_folder(split, Path(folder), f"LONGMEMEVAL_DIR={folder}") if folder else _download(split)
+    if not folder:
+        return _download(split)
+    if not Path(folder).is_dir():
+        raise UserError(f"LONGMEMEVAL_DIR={folder}: no such folder")
+    return _in_folder(split, Path(folder), f"LONGMEMEVAL_DIR={folder}")
 
 
 def _in_folder(split: Split, folder: Path, name: str) -> Path:
@@ -164,7 +177,10 @@ def _download(split: Split) -> Path:
 
 def read_rows(file: Path) -> list[dict[str, Any]]:
     """All rows of a .json, .jsonl or .jsonl.xz file; official files are compared with their sha256 first."""
-    data = file.read_bytes()
+    try:
+        data = file.read_bytes()
+    except OSError as error:
+        raise UserError(f"{file} cannot be read: {error.strerror}") from error
     expected = SHA256.get(file.name)
     if expected is not None and hashlib.sha256(data).hexdigest() != expected:
         raise UserError(
@@ -177,7 +193,7 @@ def read_rows(file: Path) -> list[dict[str, Any]]:
         text = data.decode("utf-8")
         lines = file.name.removesuffix(".xz").endswith(".jsonl")
         rows = [json.loads(line) for line in text.split("\n") if line.strip()] if lines else json.loads(text)
-    except (lzma.LZMAError, EOFError, UnicodeDecodeError, json.JSONDecodeError) as error:
+    except (lzma.LZMAError, EOFError, ValueError, RecursionError) as error:  # ValueError: not UTF-8, not JSON
         raise UserError(f"{file.name} cannot be read: {error}") from error
     if not isinstance(rows, Sequence) or not all(isinstance(row, dict) for row in rows):
         raise UserError(f"{file.name}: expected a list of question objects")

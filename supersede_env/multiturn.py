@@ -10,9 +10,9 @@ import dataclasses
 import json
 from typing import Any
 
+from rewards.errors import UserError, refuse_unknown
 from supersede_env.data import DataConfig, load_episodes
 from supersede_env.episode import Episode
-from supersede_env.errors import UserError, refuse_unknown
 from supersede_env.options import build
 from supersede_env.protocol import NoReply, NotesRollout, ProtocolConfig, visible_reply
 from supersede_env.scoring import Outcome, grade_answer, metrics

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from supersede_env.errors import UserError, refuse_unknown
+from rewards.errors import UserError, refuse_unknown
 
 ConfigT = TypeVar("ConfigT")
 

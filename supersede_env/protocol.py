@@ -22,9 +22,9 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Literal
 
+from rewards.errors import UserError, refuse_unknown
 from rewards.text import drop_reasoning
 from supersede_env.episode import EpisodeView, Session
-from supersede_env.errors import UserError, refuse_unknown
 
 Condition = Literal["bounded", "full"]
 Message = dict[str, str]

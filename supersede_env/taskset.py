@@ -16,9 +16,9 @@ import httpx
 import verifiers.v1 as vf
 from pydantic import model_validator
 
+from rewards.errors import UserError, refuse_unknown
 from supersede_env.data import DataConfig, load_episodes
 from supersede_env.episode import Episode
-from supersede_env.errors import UserError, refuse_unknown
 from supersede_env.protocol import NoReply, NotesRollout, ProtocolConfig, visible_reply
 from supersede_env.scoring import Outcome, gold_problem, grade_answer, metrics
 
@@ -208,7 +208,7 @@ class SupersedeEnvConfig(vf.SingleAgentEnvConfig):
     """The one seat. Its runtime is this machine: the harness runs in process and needs no sandbox."""
 
 
-class SupersedeEnv(vf.SingleAgentEnv, vf.Env[SupersedeEnvConfig]):
+class SupersedeEnv(vf.SingleAgentEnv, vf.Env[SupersedeEnvConfig]):  # ty: ignore[invalid-generic-class]
     async def start(self) -> None:
         """Refuse a `max_turns` that would stop a rollout before its answer, before any call is paid for."""
         limit = self.config.agent.max_turns

@@ -133,7 +133,7 @@ class ScriptedEndpoint:
 
 
 def _text(content: str | list[dict[str, str]]) -> str:
-    return content if isinstance(content, str) else "".join(part["text"] for part in content)
+    return content if isinstance(content, str) else "".join(part.get("text", "") for part in content)
 
 
 def _plain(messages: list[dict]) -> Messages:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -83,6 +84,33 @@ def test_each_fault_leaves_its_row_unscored_with_its_reason_and_resume_mends_it(
         assert "holds another run: its model is 'm', now 'other'" in third.stderr
 
 
+def test_a_cut_rows_file_is_made_anew_and_a_broken_evaluator_is_named(tmp_path: Path) -> None:
+    data, out = own_episodes(tmp_path, 3), tmp_path / "run"
+    with ScriptedEndpoint(oracle, lambda messages, count: "window" if "Harbour2x1 now" in str(messages) else None) as e:
+        command = ["--model", "m", "--base-url", e.url, "--data", data, "--out", out]
+        assert evaluate(*command).returncode == 3
+        e.fault = lambda messages, count: None
+        resolved = out / "bounded" / "traces" / "configs" / "resolved" / "eval.json"
+        config = resolved.read_text()
+        resolved.write_text("{}")
+        broken = evaluate(*command)
+        assert broken.returncode == 2
+        assert "the evaluator failed" in broken.stderr
+        assert broken.stderr.count("\n") == 1
+        resolved.write_text(config)
+        assert evaluate(*command).returncode == 0
+        calls, file = e.count, out / "bounded" / "rows.jsonl"
+        whole = file.read_text()
+        file.write_text(whole[:-40])
+        assert evaluate(*command).returncode == 0
+        assert file.read_text() == whole
+        assert e.count == calls
+        file.write_text(whole.replace('"scored"', "scored", 1))
+        assert "rows.jsonl, line 1 is damaged" in evaluate(*command).stderr
+        (out / "bounded" / "run.json").write_text("")
+        assert "run.json is damaged" in evaluate(*command).stderr
+
+
 def test_a_busy_endpoint_is_asked_again(tmp_path: Path) -> None:
     with ScriptedEndpoint(oracle, lambda messages, count: "429" if count == 2 else None) as endpoint:
         out = tmp_path / "run"
@@ -94,9 +122,8 @@ def test_a_busy_endpoint_is_asked_again(tmp_path: Path) -> None:
 
 
 def test_an_endpoint_that_is_down_scores_nothing(tmp_path: Path) -> None:
-    done = evaluate(
-        "--model", "m", "--base-url", "http://127.0.0.1:9/v1", "--data", own_episodes(tmp_path, 2), "--out", tmp_path / "r"
-    )
+    data = own_episodes(tmp_path, 2)
+    done = evaluate("--model", "m", "--base-url", "http://127.0.0.1:9/v1", "--data", data, "--out", tmp_path / "r")
     assert done.returncode == 3
     assert all(not row["scored"] and "ProviderError" in row["unscored_reason"] for row in rows_of(tmp_path / "r"))
 
@@ -110,6 +137,11 @@ def test_an_endpoint_that_is_down_scores_nothing(tmp_path: Path) -> None:
         (["--samples", "0"], "--samples is 0"),
         (["--wording", "plane"], "did you mean 'plain'"),
         (["--base-url", "localhost:1"], "does not begin with http"),
+        (["--base-url", "http://localhost:99999/v1"], "names no host and port"),
+        (["--bugdet", "5"], "unknown option '--bugdet'; did you mean '--budget'"),
+        (["--budget", "1.5"], "argument --budget: invalid int value"),
+        (["--temperature", "nan"], "--temperature is nan"),
+        (["--stale-weight", "inf"], "--stale-weight is inf"),
         (["--adapter", "x"], "--adapter is for local models"),
         (["--base-url", "https://example.org/v1", "--api-key-var", "UNSET_KEY"], "UNSET_KEY is not set"),
     ],
@@ -127,8 +159,9 @@ def test_max_turns_below_the_rollout_is_refused_before_any_call(tmp_path: Path) 
     program = [str(BIN / "eval"), "--no-serve"] if OLD_API else [str(BIN / "vf-eval")]
     with ScriptedEndpoint(echo) as endpoint:
         command = [program[0], "supersede-env", *program[1:], "--no-rich", "--no-push", "--model", "m"]
-        command += ["--client.base-url", endpoint.url, "--client.api-key-var", "SCRIPTED_KEY", "-o", str(tmp_path / "o")]
-        command += ["--env.taskset.data", str(own_episodes(tmp_path, 1)), "--env.agent.max-turns", "3"]
+        command += ["--client.base-url", endpoint.url, "--client.api-key-var", "SCRIPTED_KEY"]
+        command += ["-o", str(tmp_path / "o"), "--env.taskset.data", str(own_episodes(tmp_path, 1))]
+        command += ["--env.agent.max-turns", "3"]
         environment = os.environ | {"SCRIPTED_KEY": "none"}
         done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
         assert done.returncode != 0
@@ -159,13 +192,14 @@ def test_multiturn_says_in_one_line_that_it_needs_the_old_api() -> None:
 
 @pytest.mark.skipif(not OLD_API, reason="MultiTurnEnv lives in verifiers 0.3.x")
 def test_multiturn_options_are_checked() -> None:
+    from rewards.errors import UserError
     from supersede_env import load_environment
-    from supersede_env.errors import UserError
 
-    for options, message in (
+    cases: tuple[tuple[dict[str, Any], str], ...] = (
         ({"presett": "quick"}, "did you mean 'preset'"),
         ({"budget": 0}, "budget is 0"),
         ({"preset": "quick", "num_episodes": 2, "max_turns": 1}, "max_turns is 1"),
-    ):
+    )
+    for options, message in cases:
         with pytest.raises(UserError, match=message):
             load_environment(**options)

@@ -110,6 +110,44 @@ def test_grade_is_total_on_pieces_of_its_own_grammar(answer: str, fact: tuple) -
     assert grade("Leiden", answer.strip() or "x", others, question=question).verdict in get_args(Verdict)
 
 
+# What each sentence commits to, for a pair of values a and b of one attribute.
+SENTENCES = [
+    ("{a}.", "a"),
+    ("I think it is {a}.", "a"),
+    ("It is {a}, not {b}.", "a"),
+    ("Not {b} but {a}.", "a"),
+    ("It went from {b} to {a}.", "a"),
+    ("{b} → {a}", "a"),
+    ("{b} before, {a} now.", "a"),
+    ("First {b}, then {a}.", "a"),
+    ("{b} until May, {a} since then.", "a"),
+    ("{b}... no wait, {a}.", "a"),
+    ("It was {b}; now it is {a}.", "a"),
+    ("{a} (previously {b})", "a"),
+    ("The latest note says {a}; an older one says {b}.", "a"),
+    ("I'm not sure why you ask, but it is {a}.", "a"),
+    ("~~{b}~~ {a}", "a"),
+    ("\\boxed{{{a}}}", "a"),
+    ("Final answer: {a}", "a"),
+    ("It is no longer {a}.", "wrong"),
+    ("It used to be {a}.", "wrong"),
+    ("It isn't {a}.", "wrong"),
+    ("Either {b} or {a}.", "hedged"),
+    ("Maybe {a}, maybe {b}.", "hedged"),
+    ("I don't know.", "refused"),
+]
+
+
+@pytest.mark.parametrize("fact", FACTS, ids=lambda fact: fact[1])
+def test_sentences_mean_the_same_for_every_kind_of_value(fact: tuple) -> None:
+    question, gold, others = fact
+    for sentence, meant in SENTENCES:
+        for a, b in ((gold, others[0]), (others[0], gold)):
+            wanted = {"a": "correct" if a == gold else "stale"}.get(meant, meant)
+            graded = grade(sentence.format(a=a, b=b), gold, others, question=question)
+            assert graded.verdict == wanted, (sentence, a, b, graded.explanation)
+
+
 UNITS = [
     "You live in Leiden, not Bruges. ",
     "Leiden or ",

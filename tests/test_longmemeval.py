@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from supersede_env.errors import UserError
+from rewards.errors import UserError
 from supersede_env.longmemeval import load_longmemeval
 from supersede_env.scoring import gold_problem
 
@@ -82,6 +82,9 @@ def test_exclusions_come_from_a_file_with_reasons(tmp_path: Path) -> None:
         (b"[]", "own.json", "no knowledge-update rows"),
         (b"[]", "longmemeval_oracle.json", "is not the published file"),
         (b"\xfd7zXZ\x00broken", "own.jsonl.xz", "own.jsonl.xz cannot be read"),
+        (json.dumps([ROW, ROW]).encode(), "own.json", "own.json: id 'q1' occurs more than once"),
+        (json.dumps([{**ROW, "question": "\ud800"}]).encode(), "own.json", "row q1: .* is half of a character"),
+        (b"[" * 100_000, "own.json", "own.json cannot be read: maximum recursion"),
         (json.dumps([{**ROW, "haystack_dates": []}]).encode(), "own.json", "row q1: 0 dates and 2 ids for 2 sessions"),
         (json.dumps([{**ROW, "haystack_dates": ["x", "y"]}]).encode(), "own.json", "date 'x'"),
     ],
@@ -95,6 +98,9 @@ def test_damaged_files_are_refused_by_name(tmp_path: Path, content: bytes, name:
 def test_a_wrong_folder_is_refused_before_any_download(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LONGMEMEVAL_DIR", str(tmp_path))
     with pytest.raises(UserError, match=r"LONGMEMEVAL_DIR=.*longmemeval_oracle\.json"):
+        load_longmemeval("oracle")
+    monkeypatch.setenv("LONGMEMEVAL_DIR", str(tmp_path / "nowhere"))
+    with pytest.raises(UserError, match=r"LONGMEMEVAL_DIR=.*nowhere: no such folder"):
         load_longmemeval("oracle")
 
 

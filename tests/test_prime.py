@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
+from rewards.errors import UserError
 from supersede_env.data import DataConfig
-from supersede_env.errors import UserError
 from supersede_env.protocol import ProtocolConfig
 from train import prime
 from train.overrides import Override, apply, parse

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import re
 import subprocess
 import sys
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rewards.errors import UserError
 from supersede_env.data import DataConfig, load_episodes
 from supersede_env.episode import Episode
-from supersede_env.errors import UserError
 from supersede_env.options import build
 from supersede_env.protocol import NotesRollout, ProtocolConfig, wordings
 from tests.episodes import record
@@ -122,11 +126,53 @@ def test_evidence_follows_its_session_when_dates_reorder() -> None:
         ({"sessions": [{"date": "2024/01/01", "turns": [{"role": "robot", "content": "x"}]}]}, "turn 0: 'role'"),
         ({"sessions": [{"date": "2024/01/01", "turns": [{"role": "user"}]}]}, "turn 0: 'content'"),
         ({"asks": "mood"}, "'asks' is 'mood'"),
+        ({"id": 5}, "'id' is 5, not a text"),
+        ({"gold": ["Oslo"]}, "'gold' holds ['Oslo']"),
+        ({"gold": True}, "'gold' holds True"),
+        ({"stale": "Oslo"}, "'stale' is 'Oslo', not a list"),
+        ({"stale": ["Oslo", ""]}, "'stale' holds ''"),
+        ({"abstain": "false"}, "'abstain' is 'false', not true or false"),
+        ({"evidence": [3]}, "'evidence' holds 3"),
+        ({"evidence": [[3, 0]]}, "'evidence' holds [3, 0], not [session, turn] with sessions 0 to 2"),
+        ({"tags": ["x"]}, "'tags' is ['x'], not an object"),
     ],
 )
 def test_bad_records_are_refused_by_row_and_field(change: dict, message: str) -> None:
-    with pytest.raises(UserError, match=message.replace("(", r"\(")):
+    with pytest.raises(UserError, match=re.escape(message)):
         Episode.from_record(record(**change))
+
+
+def own_file(folder: Path, content: bytes) -> DataConfig:
+    (folder / "own.jsonl").write_bytes(content)
+    return DataConfig(data=str(folder / "own.jsonl"))
+
+
+def test_own_files_may_have_a_byte_order_mark_crlf_and_numbers_for_gold(tmp_path: Path) -> None:
+    lines = [json.dumps(record(0, gold=0)), json.dumps(record(1, gold="")), json.dumps(record(2))]
+    config = own_file(tmp_path, b"\xef\xbb\xbf" + "\r\n".join(lines).encode())
+    loaded = load_episodes(config)
+    assert [episode.gold for episode in loaded.episodes] == ["0", "Harbour2x2"]
+    assert loaded.unscorable == (("secret-id-1", "no gold answer"),)
+    assert load_episodes(replace(config, num_episodes=1)).unscorable == ()  # only the first row was asked for
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b'{"id": "caf\xe9"}', "own.jsonl cannot be read"),
+        (b'\n{"id": ', "own.jsonl, line 2: Expecting value"),
+        (b"[" * 100_000, "own.jsonl, line 1: maximum recursion"),
+        (b'{"gold": ' + b"1" * 5000 + b"}", "own.jsonl, line 1: Exceeds the limit"),
+        (json.dumps(record(question="half \ud800")).encode(), "line 1: '\\ud800' is half of a character"),
+        (json.dumps(record(tags={"a": "\udfff"})).encode(), "line 1: '\\udfff' is half of a character"),
+        ((json.dumps(record()) + "\n").encode() * 2, "own.jsonl: id 'secret-id-0' occurs more than once"),
+        ((json.dumps(record()) + "\n" + json.dumps(record(gold=""))).encode(), "'secret-id-0' occurs more than once"),
+    ],
+)
+def test_damaged_own_files_are_refused_by_file_and_line(tmp_path: Path, content: bytes, message: str) -> None:
+    with pytest.raises(UserError, match=re.escape(message)) as caught:
+        load_episodes(own_file(tmp_path, content))
+    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,10 @@ import pytest
 from eval.shortcuts import POLICIES, UNBOUND, Case, Mention, score, table
 
 
-@pytest.mark.parametrize(("preset", "ceilings"), [("curriculum", {"current": 0.45, "previous": 0.45}),
-                                                  ("hard", {"current": 0.30, "previous": 0.45})])
+@pytest.mark.parametrize(
+    ("preset", "ceilings"),
+    [("curriculum", {"current": 0.45, "previous": 0.45}), ("hard", {"current": 0.30, "previous": 0.45})],
+)
 def test_no_shortcut_passes_its_ceiling(preset: str, ceilings: dict[str, float]) -> None:
     kinds = tuple(ceilings)
     rows = table(preset, 1500, kinds)

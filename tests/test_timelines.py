@@ -12,8 +12,20 @@ from generators.timelines import PRESETS, config_from_dict, generate
 
 ROOT = Path(__file__).resolve().parents[1]
 
-FIELDS = {"id", "sessions", "question", "question_date", "gold", "stale", "asks", "abstain", "evidence", "source",
-          "tags", "history"}
+FIELDS = {
+    "id",
+    "sessions",
+    "question",
+    "question_date",
+    "gold",
+    "stale",
+    "asks",
+    "abstain",
+    "evidence",
+    "source",
+    "tags",
+    "history",
+}
 
 
 @pytest.mark.parametrize("split", ["train", "validation"])
@@ -46,18 +58,21 @@ def test_same_arguments_give_the_same_bytes_in_another_process() -> None:
     assert generate(11, "hard") != generate(11, "hard", split="validation")
 
 
-@pytest.mark.parametrize(("data", "message"), [
-    ({"sessions": 2, "updates": 3}, r"3 updates need at least 4 sessions"),
-    ({"preset": "curiculum"}, r"unknown preset 'curiculum'; the nearest is 'curriculum'"),
-    ({"sesions": 6}, r"unknown timeline key 'sesions'; the nearest is 'sessions'"),
-    ({"styles": {"implict": 5}}, r"unknown styles key 'implict'; the nearest is 'implicit'"),
-    ({"asks": {"curent": 5}}, r"the nearest is 'current'"),
-    ({"sessions": [8, 6]}, r"sessions must be a number or \[lowest, highest\]"),
-    ({"difficulty": 6}, r"difficulty runs from 1 to 5"),
-    ({"gap_days": [1, 3]}, r"gap_days must be at least 2"),
-    ({"styles": {"late": 120}}, r"late is a percentage"),
-    ({"styles": {"increment": 0}}, r"count questions need increments"),
-])
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ({"sessions": 2, "updates": 3}, r"3 updates need at least 4 sessions"),
+        ({"preset": "curiculum"}, r"unknown preset 'curiculum'; the nearest is 'curriculum'"),
+        ({"sesions": 6}, r"unknown timeline key 'sesions'; the nearest is 'sessions'"),
+        ({"styles": {"implict": 5}}, r"unknown styles key 'implict'; the nearest is 'implicit'"),
+        ({"asks": {"curent": 5}}, r"the nearest is 'current'"),
+        ({"sessions": [8, 6]}, r"sessions must be a number or \[lowest, highest\]"),
+        ({"difficulty": 6}, r"difficulty runs from 1 to 5"),
+        ({"gap_days": [1, 3]}, r"gap_days must be at least 2"),
+        ({"styles": {"late": 120}}, r"late is a percentage"),
+        ({"styles": {"increment": 0}}, r"count questions need increments"),
+    ],
+)
 def test_bad_settings_are_refused_by_name(data: dict, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         config_from_dict(data)
@@ -73,12 +88,22 @@ def test_settings_that_no_history_satisfies_are_refused_when_drawn() -> None:
         generate(0, "quick", split="test")
 
 
-@pytest.mark.parametrize(("off", "label"), [
-    ({"plan": 0}, "plan"), ({"hypothetical": 0}, "hypothetical"), ({"other": 0}, "other"), ({"late": 0}, "late"),
-    ({"repeat": 0}, "repeat"), ({"reversion": 0}, "reversion"), ({"correction": 0}, "correction"),
-    ({"increment": 0}, "increment"), ({"explicit": 0}, "explicit"), ({"implicit": 0}, "implicit"),
-    ({"paraphrased": 0}, "paraphrased"),
-])
+@pytest.mark.parametrize(
+    ("off", "label"),
+    [
+        ({"plan": 0}, "plan"),
+        ({"hypothetical": 0}, "hypothetical"),
+        ({"other": 0}, "other"),
+        ({"late": 0}, "late"),
+        ({"repeat": 0}, "repeat"),
+        ({"reversion": 0}, "reversion"),
+        ({"correction": 0}, "correction"),
+        ({"increment": 0}, "increment"),
+        ({"explicit": 0}, "explicit"),
+        ({"implicit": 0}, "implicit"),
+        ({"paraphrased": 0}, "paraphrased"),
+    ],
+)
 def test_every_style_is_labelled_and_can_be_switched_off(off: dict, label: str) -> None:
     """A style appears on some episodes of the curriculum, and on none once its knob is 0."""
     config = config_from_dict({"styles": off, "asks": {"count": 0} if "increment" in off else {}})
@@ -92,8 +117,21 @@ def test_question_kinds_and_value_types_are_all_met() -> None:
     records = [generate(seed, "curriculum") for seed in range(400)]
     assert {r["asks"] for r in records} == {"current", "previous", "count", "yesno", "change", "abstain"}
     assert {r["tags"]["value_type"] for r in records} == {
-        "count", "quantity", "money", "clock", "duration", "date", "weekday", "place", "name", "title", "status",
-        "boolean", "frequency", "record"}
+        "count",
+        "quantity",
+        "money",
+        "clock",
+        "duration",
+        "date",
+        "weekday",
+        "place",
+        "name",
+        "title",
+        "status",
+        "boolean",
+        "frequency",
+        "record",
+    }
     assert len({r["tags"]["attribute"] for r in records}) >= 40
     assert {r["tags"]["difficulty"] for r in records} == {1, 2, 3, 4, 5}
 
@@ -107,8 +145,14 @@ def test_the_page_of_ten_episodes_is_what_the_command_prints() -> None:
 def test_the_command_shows_history_gold_superseded_values_and_evidence(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--preset", "curriculum", "--seed", "7", "--show"]) == 0
     shown, record = capsys.readouterr().out, generate(7, "curriculum")
-    for part in ("true history", "superseded:", "evidence:", record["gold"], *record["stale"], *(
-            e["date"] for e in record["history"]["events"])):
+    for part in (
+        "true history",
+        "superseded:",
+        "evidence:",
+        record["gold"],
+        *record["stale"],
+        *(e["date"] for e in record["history"]["events"]),
+    ):
         assert part in shown
     assert main(["--preset", "curiculum"]) == 2
     assert "the nearest is 'curriculum'" in capsys.readouterr().err

@@ -36,6 +36,7 @@ def sets() -> dict[str, list[dict[str, Any]]]:
 
 def templates(split: str) -> set[str]:
     """Every phrase of a split in both persons, except those without words of their own."""
+
     def walk(node: Any) -> Iterator[str]:
         if isinstance(node, str):
             yield node
@@ -54,15 +55,20 @@ def runs(texts: Any) -> set[tuple[str, ...]]:
     out: set[tuple[str, ...]] = set()
     for text in texts:
         words = WORD.findall(text.lower())
-        out |= {tuple(words[i:i + RUN]) for i in range(len(words) - RUN + 1)}
+        out |= {tuple(words[i : i + RUN]) for i in range(len(words) - RUN + 1)}
     return out
 
 
 def open_values(split: str) -> set[str]:
     """The open-class values of a split: everything but closed types and small bare counts, in lower case."""
     bank = language(split)
-    return {v.lower() for name, a in bank.attributes.items() if a.value_type not in CLOSED_TYPES
-            for v in universe(split, name) if not (v.isdigit() and int(v) < SMALL_COUNT)}
+    return {
+        v.lower()
+        for name, a in bank.attributes.items()
+        if a.value_type not in CLOSED_TYPES
+        for v in universe(split, name)
+        if not (v.isdigit() and int(v) < SMALL_COUNT)
+    }
 
 
 def entities(split: str) -> set[str]:
@@ -109,14 +115,20 @@ def test_nothing_is_shared_with_the_held_out_rows(split: str) -> None:
     assert not {r["question"].casefold() for r in records} & {q.casefold() for q in questions}
     annotated = [json.loads(line) for line in STALE.read_text(encoding="utf-8").splitlines()]
     answers = {str(r["answer"]).lower() for r in rows} | {
-        form.lower() for a in annotated for form in (*a["current"], *a["stale"])}
+        form.lower() for a in annotated for form in (*a["current"], *a["stale"])
+    }
     assert not open_values(split) & answers
     # Proper names are kept out of the whole text of the rows, not only of their answers.
-    everything = " ".join([*talk, *questions, *answers, *(t["content"] for r in rows for s in r["haystack_sessions"]
-                                                          for t in s)]).lower()
+    everything = " ".join(
+        [*talk, *questions, *answers, *(t["content"] for r in rows for s in r["haystack_sessions"] for t in s)]
+    ).lower()
     bank = language(split)
-    names = entities(split) | {v.lower() for name, a in bank.attributes.items()
-                               if a.value_type in ("name", "place", "title") for v in universe(split, name)}
+    names = entities(split) | {
+        v.lower()
+        for name, a in bank.attributes.items()
+        if a.value_type in ("name", "place", "title")
+        for v in universe(split, name)
+    }
     seen = [n for n in sorted(names) if n in everything and re.search(rf"(?<!\w){re.escape(n)}(?!\w)", everything)]
     assert seen == []
 

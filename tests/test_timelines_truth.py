@@ -27,8 +27,11 @@ def named_value(record: dict[str, Any]) -> str:
     """The value that a yes/no question asks about: the longest candidate that its text contains."""
     if record["tags"]["value_type"] == "boolean":
         return "Yes"
-    found = [v for v in record["history"]["candidates"]
-             if re.search(rf"(?<!\w){re.escape(v)}(?!\w)", record["question"], re.I)]
+    found = [
+        v
+        for v in record["history"]["candidates"]
+        if re.search(rf"(?<!\w){re.escape(v)}(?!\w)", record["question"], re.I)
+    ]
     return max(found, key=len)
 
 
@@ -53,8 +56,11 @@ def check(record: dict[str, Any]) -> None:
         assert record["abstain"]
         assert not record["stale"]
         assert not record["evidence"]
-        told_of = {e["person"].replace("user's", "my") for e in record["history"]["events"]
-                   if e["attribute"] == record["tags"]["attribute"]}
+        told_of = {
+            e["person"].replace("user's", "my")
+            for e in record["history"]["events"]
+            if e["attribute"] == record["tags"]["attribute"]
+        }
         assert not [p for p in told_of if p != "user" and p in record["question"]]
     # What was said last about the asked fact is what is true: no later statement makes the answer stale.
     told = [e for e in record["history"]["events"] if e["session"] is not None]
@@ -63,13 +69,15 @@ def check(record: dict[str, Any]) -> None:
     assert said[-1] == values[-1]
     if record["evidence"]:
         decisive = max(record["evidence"])
-        later = [e for e in told if e["asked_slot"] and e["kind"] in TRUE_KINDS
-                 and [e["session"], e["turn"]] > decisive]
+        later = [
+            e for e in told if e["asked_slot"] and e["kind"] in TRUE_KINDS and [e["session"], e["turn"]] > decisive
+        ]
         assert not later
 
 
-@pytest.mark.parametrize(("preset", "seeds"), [("curriculum", 5000), ("hard", 3000), ("quick", 1000),
-                                               ("longmemeval", 500), ("control", 500)])
+@pytest.mark.parametrize(
+    ("preset", "seeds"), [("curriculum", 5000), ("hard", 3000), ("quick", 1000), ("longmemeval", 500), ("control", 500)]
+)
 def test_no_later_statement_makes_a_gold_stale(preset: str, seeds: int) -> None:
     for seed in range(seeds):
         check(generate(seed, preset, split="train" if seed % 2 else "validation"))

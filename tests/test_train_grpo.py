@@ -39,12 +39,12 @@ def test_gradient_of_the_batch_equals_a_float64_reference() -> None:
     with torch.no_grad():
         for parameter in parameters.values():  # peft starts with B = 0, which would hide errors in A's gradient
             parameter.copy_(torch.randn(parameter.shape, generator=generator, dtype=torch.float64) / 10)
-    prompts = [tuple(range(3, 3 + n)) for n in (2, 7, 4, 9)]
-    replies = [(5, 9, 2), (8,), (4, 4, 6, 7, 2), (11, 2)]
-    weights, temperature = [0.75, -0.25, -0.25, 0.5], 0.8
+    prompts = [tuple(range(3, 3 + n)) for n in (2, 7, 4, 9, 7, 7)]  # three rows share a prompt
+    replies = [(5, 9, 2), (8,), (4, 4, 6, 7, 2), (11, 2), (3, 8, 2), (9, 9, 9, 2)]
+    weights, temperature = [0.75, -0.25, -0.25, 0.5, 1.0, -0.5], 0.8
     count = sum(map(len, replies))
 
-    policy.tokens = 20  # three micro-batches
+    policy.tokens = 20  # several micro-batches
     optimizer = MasterAdamW(parameters, lr=1.0)
     for rows in policy.scoring_batches(prompts, replies):
         logprobs = policy.logprobs([prompts[r] for r in rows], [replies[r] for r in rows], temperature=temperature)

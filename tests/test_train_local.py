@@ -16,10 +16,11 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from eval import heldout
 from rewards.currency import grade
+from rewards.errors import UserError
 from supersede_env.data import DataConfig, generated_records
 from supersede_env.episode import Episode
-from supersede_env.errors import UserError
 from supersede_env.protocol import NotesRollout, ProtocolConfig
 from tests.episodes import record
 from tests.tiny import tiny_policy
@@ -221,6 +222,17 @@ def test_ctrl_c_leaves_a_run_that_resumes(
     assert train(replace(config, resume=True), even_policy()) == 0
     train(whole, even_policy())
     assert lasting(metrics(config)) == lasting(metrics(whole))
+
+
+def test_the_next_command_plays_as_training_did(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    protocol = ProtocolConfig(budget=150, wording="plain", show_dates=False)
+    config = bandit(tmp_path, steps=0, protocol=protocol)
+    assert train(config, even_policy()) == 0
+    command = capfd.readouterr().out.strip().splitlines()[-1].split()[1:]
+    assert command[:4] == ["python", "-m", "eval", "supersede"]
+    options = heldout.parser().parse_args(command[4:])
+    assert (options.budget, options.wording, options.no_dates) == (150, "plain", True)
+    assert Path(options.adapter, "adapter_config.json").is_file()
 
 
 def test_max_minutes_ends_early_with_an_adapter(tmp_path: Path) -> None:

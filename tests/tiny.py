@@ -8,6 +8,7 @@ import torch
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
+from train.attention import register
 from train.policy import LocalPolicy
 
 TEMPLATE = (
@@ -47,4 +48,5 @@ def tiny_policy(
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model = LlamaForCausalLM(config)
+    model.set_attn_implementation(register())
     return LocalPolicy(model.to(dtype).eval().requires_grad_(False), tokenizer, name="tiny")

@@ -24,7 +24,7 @@ from typing import Any, Literal
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from supersede_env.errors import UserError
+from rewards.errors import UserError
 
 Phase = Literal["warm", "grpo"]
 LOGS = ("warm.jsonl", "metrics.jsonl", "rollouts.jsonl")

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from supersede_env.errors import UserError
+from rewards.errors import UserError
 
 EXAMPLE = """examples:
   prime-rl train --env supersede                                  # the small model on this machine, or prime-rl

@@ -19,9 +19,9 @@ from typing import Any
 
 import torch
 
+from rewards.errors import UserError
 from supersede_env.data import FIRST_VALIDATION_SEED, DataConfig, generated_records, load_episodes
 from supersede_env.episode import Episode
-from supersede_env.errors import UserError
 from train.checkpoint import Checkpoint, Phase, Position, RunFolder, write_adapter
 from train.grpo import advantages, policy_loss
 from train.local_config import MAY_CHANGE, LocalConfig, load_config
@@ -73,13 +73,15 @@ def train(config: LocalConfig, policy: LocalPolicy) -> int:
 
 
 def evaluate_command(config: LocalConfig, adapter: Path) -> str:
-    """The command that evaluates the adapter on validation episodes of the kind it was trained on."""
-    preset = f" --preset {config.data.preset}" if config.data.preset else ""
-    return (
-        f"python -m eval supersede --model {config.model} --adapter {adapter} --data validation{preset} --n 60 "
-        f"--wording {config.protocol.wording} --budget {config.protocol.budget} "
-        f"--max-tokens {config.max_notes_tokens} --out {config.output}/eval/trained"
-    )
+    """The command that evaluates the adapter on validation episodes, played as in training."""
+    protocol = config.protocol
+    words = ["python -m eval supersede --model", config.model, "--adapter", str(adapter), "--data validation"]
+    words += ["--preset", config.data.preset] if config.data.preset else []
+    words += ["--n 60 --condition", protocol.condition, "--wording", protocol.wording]
+    words += ["--budget", str(protocol.budget), "--max-tokens", str(config.max_notes_tokens)]
+    words += [] if protocol.show_dates else ["--no-dates"]
+    words += ["--max-session-chars", str(protocol.max_session_chars)] if protocol.max_session_chars else []
+    return " ".join([*words, "--out", f"{config.output}/eval/trained"])
 
 
 class EpisodeSource:

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from supersede_env.errors import UserError
+from rewards.errors import UserError
 from train.local_config import LoraSettings
 
 MOMENTS = ("exp_avg", "exp_avg_sq")

@@ -17,7 +17,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
-from supersede_env.errors import UserError
+from rewards.errors import UserError
 
 _WORDS: dict[str, Any] = {"None": None, "True": True, "False": False}
 

@@ -22,12 +22,17 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from supersede_env.errors import UserError
+from rewards.errors import UserError
 from supersede_env.protocol import Message
+from train.attention import register
 from train.cache import LockstepCache
 from train.weights import choose_device, choose_dtype, resolve
 
 Ids = tuple[int, ...]
+
+PACKED = 256
+"""Most reply tokens that share one prompt in one sequence: beyond it attention over other replies, which is masked
+away, costs more than reading the prompt again."""
 
 
 class OverWindow(UserError):
@@ -79,7 +84,7 @@ class LocalPolicy:
         try:
             tokenizer = AutoTokenizer.from_pretrained(source)
             loaded = AutoModelForCausalLM.from_pretrained(
-                source, dtype=choose_dtype(dtype, where), attn_implementation="sdpa"
+                source, dtype=choose_dtype(dtype, where), attn_implementation=register()
             )
         except (OSError, ValueError) as error:
             reason = str(error).strip().splitlines()[0]
@@ -153,19 +158,39 @@ class LocalPolicy:
 
     def scoring_batches(self, prompts: Sequence[Ids], replies: Sequence[Ids]) -> Iterator[list[int]]:
         """Row numbers of micro-batches: similar lengths together, at most `tokens` tokens with padding."""
-        lengths = [len(p) + len(r) for p, r in zip(prompts, replies, strict=True)]
-        return _batches(lengths, self.tokens, self.rows)
+        packs = _packs(prompts, replies)
+        lengths = [len(prompts[pack[0]]) + sum(len(replies[row]) - 1 for row in pack) for pack in packs]
+        for batch in _batches(lengths, self.tokens, self.rows):
+            yield [row for index in batch for row in packs[index]]
 
     def logprobs(self, prompts: Sequence[Ids], replies: Sequence[Ids], *, temperature: float = 1.0) -> list[Tensor]:
-        """As `score`, for one micro-batch and with gradients where they are enabled."""
-        sequences = [[*prompt, *reply] for prompt, reply in zip(prompts, replies, strict=True)]
-        hidden_BTD = self._read(sequences, cache=None)
-        # the hidden state before each reply token; only these pass through the large output matrix
-        rows = [row for row, reply in enumerate(replies) for _ in reply]
-        columns = [len(p) - 1 + k for p, reply in zip(prompts, replies, strict=True) for k in range(len(reply))]
-        at = (torch.tensor(rows, device=self.device), torch.tensor(columns, device=self.device))
+        """As `score`, for one micro-batch and with gradients where they are enabled.
+
+        Rows with the same prompt share one sequence: the prompt, then each reply, which sees only the prompt and
+        itself and continues the prompt's positions. Same result, the prompt computed once.
+        """
+        sequences: list[list[int]] = []
+        positions: list[list[int]] = []
+        owners: list[list[int]] = []  # of each token: 0 the prompt, k the k-th reply
+        where: dict[int, list[tuple[int, int]]] = {}  # of each reply token: sequence and column that predict it
+        for number, pack in enumerate(_packs(prompts, replies)):
+            prompt = prompts[pack[0]]
+            sequence, position, owner = list(prompt), list(range(len(prompt))), [0] * len(prompt)
+            for k, row in enumerate(pack, 1):
+                read = replies[row][:-1]  # nothing is predicted from the last token
+                columns = [len(prompt) - 1, *range(len(sequence), len(sequence) + len(read))]
+                where[row] = [(number, column) for column in columns]
+                sequence += read
+                position += range(len(prompt), len(prompt) + len(read))
+                owner += [k] * len(read)
+            sequences.append(sequence)
+            positions.append(position)
+            owners.append(owner)
+        hidden_BTD = self._read(sequences, positions=positions, owners=owners)
+        at = torch.tensor([pair for row in range(len(replies)) for pair in where[row]], device=self.device)
         target_N = torch.tensor([token for reply in replies for token in reply], device=self.device)
-        logits_NV = self._logits(hidden_BTD[at], temperature or 1.0)
+        # only the states that predict a reply token pass through the large output matrix
+        logits_NV = self._logits(hidden_BTD[at[:, 0], at[:, 1]], temperature or 1.0)
         logprobs_N = torch.gather(logits_NV.log_softmax(-1), 1, target_N[:, None])[:, 0]
         return list(logprobs_N.split([len(reply) for reply in replies]))
 
@@ -222,14 +247,32 @@ class LocalPolicy:
                 last |= dict.fromkeys(rows, hidden_BTD[b, len(unique[u]) - 1])
         return cache, torch.stack([last[row] for row in range(len(prompts))])
 
-    def _read(self, sequences: Sequence[Sequence[int]], cache: Any) -> Tensor:
-        """Hidden states of sequences padded on the right: under causal attention no real token sees padding, so no
-        mask is needed and the fast kernel applies."""
+    def _read(
+        self,
+        sequences: Sequence[Sequence[int]],
+        *,
+        cache: Any = None,
+        positions: Sequence[Sequence[int]] | None = None,
+        owners: Sequence[Sequence[int]] | None = None,
+    ) -> Tensor:
+        """Hidden states of sequences padded on the right.
+
+        Under causal attention no real token sees padding, so no mask is needed and the fast kernel applies; only
+        sequences in which several replies share a prompt (`owners`) need one.
+        """
         width = max(map(len, sequences))
-        pad = self.tokenizer.pad_token_id or 0
-        ids_BT = torch.tensor([[*s, *[pad] * (width - len(s))] for s in sequences], device=self.device)
-        positions = torch.arange(width, device=self.device)[None]
-        return self._backbone(input_ids=ids_BT, position_ids=positions, cache=cache)
+        ids_BT = self._padded(sequences, width, self.tokenizer.pad_token_id or 0)
+        if positions is None or owners is None or not _shared(owners):
+            positions_BT, mask = torch.arange(width, device=self.device)[None], None
+        else:
+            positions_BT = self._padded(positions, width, 0)
+            owners_BT = self._padded(owners, width, -1)
+            same_BTT = owners_BT[:, :, None] == owners_BT[:, None, :]
+            mask = (same_BTT | (owners_BT == 0)[:, None, :]).tril()[:, None]
+        return self._backbone(input_ids=ids_BT, position_ids=positions_BT, attention_mask=mask, cache=cache)
+
+    def _padded(self, rows: Sequence[Sequence[int]], width: int, value: int) -> Tensor:
+        return torch.tensor([[*row, *[value] * (width - len(row))] for row in rows], device=self.device)
 
     def _decode(self, token_B: Tensor, padding_B: Tensor, column: int, cache: LockstepCache) -> Tensor:
         """One step: read each row's last token, which lies in cache column `column`."""
@@ -281,6 +324,24 @@ def _stop_tokens(model: Any, tokenizer: Any) -> frozenset[int]:
     stops = {tokenizer.eos_token_id, *(configured if isinstance(configured, list) else [configured])}
     stops.add(tokenizer.get_vocab().get("<|im_end|>"))
     return frozenset(token for token in stops if token is not None)
+
+
+def _shared(owners: Sequence[Sequence[int]]) -> bool:
+    return any(max(owner) > 1 for owner in owners)
+
+
+def _packs(prompts: Sequence[Ids], replies: Sequence[Ids]) -> list[list[int]]:
+    """Rows that share a prompt, in runs whose replies have at most `PACKED` tokens together."""
+    packs: list[list[int]] = []
+    open_pack: dict[Ids, tuple[list[int], int]] = {}
+    for row, (prompt, reply) in enumerate(zip(prompts, replies, strict=True)):
+        pack, size = open_pack.get(prompt, ([], PACKED))
+        if size + len(reply) > PACKED:
+            pack, size = [], 0
+            packs.append(pack)
+        pack.append(row)
+        open_pack[prompt] = (pack, size + len(reply))
+    return packs
 
 
 def _batches(lengths: Sequence[int], tokens: int, rows: int) -> Iterator[list[int]]:

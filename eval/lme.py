@@ -1,0 +1,260 @@
+"""LongMemEval-V2: `python -m eval lme-v2`. Insert, query, read, grade; every step resumable.
+
+One folder a system below --out. `run.json` says what made it, `rows.jsonl` has a row a question, `contexts/` what each
+memory returned, `memories.json` what building cost; `<system>_<domain>_<tier>/` is the layout that the published
+leaderboard scripts read.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, get_args
+
+from eval.baselines import SYSTEMS, Kit, System, build
+from eval.lme_export import export
+from eval.lme_judge import LmeJudge
+from eval.lme_rows import LmeRun, code_version, data_hash, open_run, summarise
+from eval.lme_run import Job, play
+from eval.lme_table import causes, plot, render
+from eval.locks import only_writer
+from eval.rows import ROWS_FILE
+from eval.stats import INVALID_EXIT
+from lme_v2_env.chat import Endpoint
+from lme_v2_env.dataset import TIERS, Dataset, open_dataset
+from lme_v2_env.extractive import ExtractiveReader
+from lme_v2_env.memory.api import Mode, RetrievalConfig
+from lme_v2_env.memory.embed import Embedder, embedder_from
+from lme_v2_env.memory.library import Library, TemplateWriter
+from lme_v2_env.memory.store import Store
+from lme_v2_env.memory.writer import ModelWriter
+from lme_v2_env.reader import PUBLISHED_CONTEXT_TOKENS, EndpointReader, Reader, Sampling, load_prompts
+from lme_v2_env.tokens import counter_for
+from lme_v2_env.trajectory import DOMAINS, Question
+from rewards.errors import UserError, refuse_unknown
+from rewards.lme_v2 import GRADER_VERSION
+
+EXAMPLE = """examples:
+  # a smoke test on real ServiceNow runs, without a model or a network; not a LongMemEval-V2 score
+  python -m eval lme-v2 --system all --data workarena_trajectories --questions longmemeval_v2/questions.jsonl \\
+      --tier whole --reader extractive --no-judge --out runs/lme-smoke
+
+  # the benchmark
+  python -m eval lme-v2 --system rag_slice_notes --data longmemeval-v2 --tier small --out runs/lme \\
+      --embedder Qwen/Qwen3-Embedding-8B --embed-base-url http://localhost:8001/v1 \\
+      --reader Qwen/Qwen3.5-9B --base-url http://localhost:8000/v1 --judge gpt-5.2 --judge-base-url https://...
+
+The same command again resumes. Exit status: 0 done, 2 refused, 3 INVALID (over 2 % of the rows are unscored)."""
+
+PUBLISHED_SAMPLING = Sampling()
+
+CACHE = Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")) / "lme_v2_env"
+
+
+def parser() -> argparse.ArgumentParser:
+    top = argparse.ArgumentParser(
+        prog="python -m eval lme-v2",
+        description="Evaluate memory systems on LongMemEval-V2 data.",
+        epilog=EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = top.add_argument
+    add("--system", required=True, help=f"one or several, comma-separated, or all: {', '.join(SYSTEMS)}")
+    add("--data", required=True, type=Path, help="folder of the dataset")
+    add("--out", required=True, type=Path, help="run folder; started again, the run resumes")
+    add("--tier", default="small", help=f"{', '.join(TIERS)} (whole: every trajectory of the file in one haystack)")
+    add("--questions", type=Path, help="another questions.jsonl")
+    add("--domain", choices=DOMAINS, help="only this domain")
+    add("--question-ids", default="", help="only these, comma-separated")
+    add("--limit", type=int, help="this many questions a domain, from the start")
+    add("--cache", type=Path, default=CACHE, help="what is computed once for every trajectory is kept here")
+    add("--concurrency", type=int, default=1, help="questions at once; 1 (default) gives comparable latencies")
+
+    memory = top.add_argument_group("memory").add_argument
+    memory("--embedder", default="minilm", help="minilm, hashing, or a model name with --embed-base-url")
+    memory("--embed-base-url", help="OpenAI-compatible endpoint of the embedder")
+    memory("--retrieval", choices=get_args(Mode), default="hybrid", help="dense, bm25 or their fusion (default)")
+    memory("--slices", type=int, default=6, help="slices a question (default 6)")
+    memory("--published-rag", action="store_true", help="dense alone, question verbatim, overlapping slices kept")
+
+    memory("--writer", help="model that writes the notes (default: a template)")
+    memory("--writer-base-url", help="its OpenAI-compatible endpoint")
+
+    read = top.add_argument_group("reader").add_argument
+    read("--reader", default="Qwen/Qwen3.5-9B", help="model at --base-url, or extractive (no model)")
+    read("--base-url", help="OpenAI-compatible endpoint of the reader")
+    read("--api-key-var", default="OPENAI_API_KEY", help="environment variable that holds the endpoint's key")
+    read("--reader-prompts", type=Path, help="JSON file with other wording")
+    read("--reader-tokenizer", help="name or folder for counting the context, or estimate (default: the reader's own)")
+    read("--context-tokens", type=int, default=PUBLISHED_CONTEXT_TOKENS, help="the context is cut to this")
+    read("--images", action="store_true", help="the reader takes pictures: send screenshots and question pictures")
+    read("--temperature", type=float, default=PUBLISHED_SAMPLING.temperature)
+    read("--top-p", type=float, default=PUBLISHED_SAMPLING.top_p)
+    read("--top-k", type=int, default=PUBLISHED_SAMPLING.top_k)
+    read("--max-tokens", type=int, default=PUBLISHED_SAMPLING.max_tokens)
+    read("--no-thinking", action="store_true")
+
+    judge = top.add_argument_group("judge, for wrong premises and gotchas").add_argument
+    judge("--judge", help="model that grades them (published: gpt-5.2)")
+    judge("--judge-base-url", help="its OpenAI-compatible endpoint")
+    judge("--judge-api-key-var", default="OPENAI_API_KEY")
+    judge("--no-judge", action="store_true", help="leave out the questions that need one, and say so")
+    add("--plot", type=Path, help="draw accuracy against latency, with the published points (.png, .svg or .pdf)")
+    return top
+
+
+def run(args: list[str]) -> int:
+    """Entry of `python -m eval lme-v2`. 0: done; 2: refused; 3: INVALID."""
+    options = parser().parse_args(args)
+    try:
+        return _run(options)
+    except UserError as error:
+        print(f"eval: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("eval: interrupted; the same command resumes", file=sys.stderr)
+        return 130
+
+
+def _run(options: argparse.Namespace) -> int:
+    _check(options)
+    names = list(SYSTEMS) if options.system == "all" else [name.strip() for name in options.system.split(",")]
+    refuse_unknown(names, SYSTEMS, "system")
+    cache = options.cache.expanduser()
+    dataset = open_dataset(
+        options.data,
+        options.tier,
+        cache,
+        questions=options.questions,
+        domain=options.domain,
+        question_ids=[name for name in options.question_ids.split(",") if name],
+        limit=options.limit,
+    )
+    retrieval = _retrieval(options)
+    kit = Kit(dataset, _library(options, cache), retrieval, options.images)
+    systems = [build(name, kit) for name in names]
+    reader, judge = _reader(options), _judge(options, dataset)
+    found: list[tuple[LmeRun, list[dict[str, Any]], Path]] = []
+    invalid = False
+    for system in systems:
+        questions, excluded = _asked(system, dataset, options.no_judge)
+        if not questions:
+            print(f"{system.name}: no question can be asked ({excluded[0][1]})")
+            continue
+        info = _info(options, system, dataset, questions, excluded, reader, judge)
+        folder = options.out / system.name
+        started = time.monotonic()
+        with only_writer(folder):
+            run_folder = open_run(folder, info)
+            play(Job(system, dataset, questions, reader, judge, cache, options.concurrency, options.images), run_folder)
+            rows = run_folder.read()
+            export(folder, info, dataset, rows)
+        found.append((info, rows, folder))
+        invalid |= summarise(rows).invalid
+        print(f"{system.name}: {folder / ROWS_FILE} ({time.monotonic() - started:.0f} s)", file=sys.stderr)
+    print("\n".join([*render(found), *causes(found)]))
+    if options.plot:
+        plot(found, options.plot)
+        print(f"plot: {options.plot}")
+    return INVALID_EXIT if invalid else 0
+
+
+def _check(options: argparse.Namespace) -> None:
+    for name in ("concurrency", "slices", "context_tokens", "max_tokens", "limit"):
+        value = getattr(options, name)
+        if value is not None and value < 1:
+            raise UserError(f"--{name.replace('_', '-')} is {value}: give a positive number")
+    if options.reader != "extractive" and not options.base_url:
+        raise UserError(f"reader '{options.reader}' needs --base-url; without a model take --reader extractive")
+    if options.reader == "extractive" and options.images:
+        raise UserError("the extractive reader takes no pictures: leave out --images")
+
+
+def _retrieval(options: argparse.Namespace) -> RetrievalConfig:
+    if options.published_rag:
+        return RetrievalConfig(mode="dense", slices=options.slices, skip_shown=False, strip_instruction=False)
+    return RetrievalConfig(mode=options.retrieval, slices=options.slices)
+
+
+def _library(options: argparse.Namespace, cache: Path) -> Callable[[], Library]:
+    if (options.writer is None) != (options.writer_base_url is None):
+        raise UserError("--writer and --writer-base-url go together")
+    writer = ModelWriter(Endpoint(options.writer_base_url, options.writer)) if options.writer else TemplateWriter()
+    return partial(Library, Store(cache / "store"), _embedder(options), writer)
+
+
+def _embedder(options: argparse.Namespace) -> Embedder | None:
+    if options.retrieval == "bm25" and not options.published_rag:
+        return None
+    return embedder_from(options.embedder, base_url=options.embed_base_url)
+
+
+def _reader(options: argparse.Namespace) -> Reader:
+    if options.reader == "extractive":
+        return ExtractiveReader()
+    return EndpointReader(
+        Endpoint(options.base_url, options.reader, options.api_key_var, timeout=3600.0, retries=5),
+        sampling=Sampling(
+            options.temperature, options.top_p, options.top_k, options.max_tokens, not options.no_thinking
+        ),
+        prompts=load_prompts(options.reader_prompts),
+        context_tokens=options.context_tokens,
+        counter=counter_for(options.reader_tokenizer or options.reader),
+        images=options.images,
+    )
+
+
+def _judge(options: argparse.Namespace, dataset: Dataset) -> LmeJudge | None:
+    if options.judge:
+        if not options.judge_base_url:
+            raise UserError("--judge needs --judge-base-url")
+        return LmeJudge(Endpoint(options.judge_base_url, options.judge, options.judge_api_key_var, timeout=300.0))
+    if options.no_judge or not any(question.needs_judge for question in dataset.questions):
+        return None
+    number = sum(question.needs_judge for question in dataset.questions)
+    raise UserError(
+        f"{number} of {len(dataset.questions)} questions need a judge: give --judge and --judge-base-url, or leave "
+        "them out with --no-judge"
+    )
+
+
+def _asked(system: System, dataset: Dataset, no_judge: bool) -> tuple[list[Question], list[list[str]]]:
+    """The questions of a run, and (id, reason) of those left out."""
+    asked, excluded = [], []
+    for question in dataset.questions:
+        if not system.covers(question):
+            excluded.append([question.id, "its evidence is not known"])
+        elif no_judge and question.needs_judge:
+            excluded.append([question.id, "needs a judge (--no-judge)"])
+        else:
+            asked.append(question)
+    return asked, excluded
+
+
+def _info(
+    options: argparse.Namespace,
+    system: System,
+    dataset: Dataset,
+    questions: Sequence[Question],
+    excluded: list[list[str]],
+    reader: Reader,
+    judge: LmeJudge | None,
+) -> LmeRun:
+    return LmeRun(
+        system=system.name,
+        settings=system.settings,
+        queries=system.queries,
+        tier=dataset.tier,
+        data=data_hash(dataset, questions),
+        reader=reader.settings,
+        judge=judge.settings if judge else None,
+        n=len(questions),
+        excluded=excluded,
+        grader_version=GRADER_VERSION,
+        code_version=code_version(),
+    )

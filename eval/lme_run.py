@@ -1,0 +1,255 @@
+"""Playing one system over its questions: insert, query, read, grade. Each row is on disk before the next is needed."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from eval.baselines import System
+from eval.lme_judge import LmeJudge
+from eval.lme_rows import context_file, recalled
+from eval.progress import Progress
+from eval.rows import RunFolder, write_atomic
+from lme_v2_env.chat import EndpointError
+from lme_v2_env.dataset import Dataset
+from lme_v2_env.memory import snapshot
+from lme_v2_env.memory.api import ContextItem, Memory, RetrievalMemory
+from lme_v2_env.memory.embed import BadVectors
+from lme_v2_env.memory.store import signature
+from lme_v2_env.reader import Reader, Reading
+from lme_v2_env.trajectory import Question, QuestionView
+from rewards import lme_v2
+from rewards.errors import UserError
+
+MEMORIES = "memories.json"
+"""What building each haystack's memory cost, in the order built."""
+
+BATCH = 16
+"""Trajectories read at once, and whose notes a model writes at once."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """One system's evaluation."""
+
+    system: System
+    dataset: Dataset
+    questions: Sequence[Question]
+    reader: Reader
+    judge: LmeJudge | None
+    cache: Path
+    concurrency: int
+    pictures: bool = False
+
+
+def play(job: Job, folder: RunFolder) -> None:
+    """Ask every question that has no scored row yet. Unscored rows of an earlier start are asked again."""
+    kept = [row for row in folder.read() if row["scored"]]
+    if len(kept) < len(folder.read()):
+        folder.replace(kept)
+    done = {row["id"] for row in kept}
+    wanted = {question.id for question in job.questions} - done
+    memories = _Memories(job, folder)
+    with Progress(f"questions ({job.system.name})", len(job.questions)) as progress:
+        progress.show(len(done))
+        for haystack, group in job.dataset.groups():
+            left = [question for question in group if question.id in wanted]
+            if not left:
+                continue
+            memory = memories.of(haystack, left[0].domain)
+            for row in _rows(job, memory, left, folder.folder):
+                folder.append([row])
+                done.add(row["id"])
+                progress.show(len(done))
+    order = {question.id: number for number, question in enumerate(job.questions)}
+    folder.replace(sorted(folder.read(), key=lambda row: order[row["id"]]))
+
+
+class _Memories:
+    """Memories of haystacks. Retrieval memories of a domain are parts of one that holds all of its trajectories.
+
+    Medium haystacks are hundreds of lists from one pool: so each trajectory is read once, not hundreds of times. The
+    whole memory is kept as a snapshot for the next start.
+    """
+
+    def __init__(self, job: Job, folder: RunFolder) -> None:
+        self.job, self.folder = job, folder
+        self._domain: str | None = None
+        self._whole: RetrievalMemory | None = None
+
+    def of(self, haystack: tuple[str, ...], domain: str) -> Memory:
+        memory = self.job.system.memory()
+        if not isinstance(memory, RetrievalMemory):
+            if self.job.system.inserts:
+                _fill(self.job, memory, haystack, domain, self.folder)
+            return memory
+        if self._whole is None or self._domain != domain:
+            self._whole, self._domain = None, domain  # the old one goes before the new one comes
+            self._whole = self._built(memory, domain)
+        return self._whole.subset(haystack)
+
+    def _built(self, memory: RetrievalMemory, domain: str) -> RetrievalMemory:
+        lists = {self.job.dataset.haystacks[q.id] for q in self.job.dataset.questions if q.domain == domain}
+        ids = sorted({name for haystack in lists for name in haystack}) if len(lists) > 1 else next(iter(lists))
+        key = {"ids": ids, "file": self.job.dataset.trajectories.stamp, "system": self.job.system.settings}
+        kept = self.job.cache / "memories" / signature(key)
+        started = time.perf_counter()
+        if snapshot.load(memory, kept):
+            _note_memory(self.folder, len(ids), started, "snapshot")
+        else:
+            _fill(self.job, memory, ids, domain, self.folder)
+            snapshot.save(memory, kept)
+        memory.prepare()
+        return memory
+
+
+def _fill(job: Job, memory: Memory, haystack: Sequence[str], domain: str, folder: RunFolder) -> None:
+    started = time.perf_counter()
+    with Progress("trajectories inserted", len(haystack)) as progress:
+        for start in range(0, len(haystack), BATCH):
+            names = haystack[start : start + BATCH]
+            try:
+                batch = list(job.dataset.trajectories.read(names))
+                if isinstance(memory, RetrievalMemory):
+                    memory.warm(batch)
+                stray = next((row for row in batch if row.domain != domain), None)
+                if stray:
+                    raise UserError(
+                        f"trajectory '{stray.id}' of domain '{stray.domain}' is in a haystack of '{domain}'"
+                    )
+                for trajectory in batch:
+                    memory.insert(trajectory)
+            except (EndpointError, BadVectors) as error:
+                raise UserError(f"inserting {names[0]} to {names[-1]}: {error}; the same command resumes") from error
+            progress.show(start + len(names))
+    _note_memory(folder, len(haystack), started, "inserted")
+
+
+def _note_memory(folder: RunFolder, trajectories: int, started: float, how: str) -> None:
+    entry = {"trajectories": trajectories, "how": how, "seconds": time.perf_counter() - started}
+    file = folder.folder / MEMORIES
+    entries = json.loads(file.read_text("utf-8")) if file.is_file() else []
+    write_atomic(file, json.dumps([*entries, entry], indent=1) + "\n")
+
+
+def _rows(job: Job, memory: Memory, questions: Sequence[Question], folder: Path) -> Iterator[dict[str, Any]]:
+    """Rows as they are finished."""
+    if job.concurrency == 1:
+        for question in questions:
+            yield _row(job, memory, question, folder)
+        return
+    pool = ThreadPoolExecutor(job.concurrency)
+    try:
+        for future in as_completed([pool.submit(_row, job, memory, question, folder) for question in questions]):
+            yield future.result()
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _row(job: Job, memory: Memory, question: Question, folder: Path) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "id": question.id,
+        "scored": False,
+        "unscored_reason": None,
+        "correct": None,
+        "strict_correct": None,
+        "domain": question.domain,
+        "question_type": question.question_type,
+        "eval_function": question.eval_function,
+        "question": question.text,
+        "gold": question.gold,
+        "response": None,
+        "concurrency": job.concurrency,
+    }
+    try:
+        # without a reader that takes pictures none is needed, and the row says that it was withheld
+        view = question.view() if job.pictures else QuestionView(question.text)
+    except UserError as error:
+        return row | {"unscored_reason": str(error)}
+    started = time.perf_counter()
+    try:
+        items = memory.query(view.text, view.image)
+    except Exception as error:  # a memory system is anybody's code: what it raises concerns this question alone
+        return row | {"unscored_reason": f"memory: {type(error).__name__}: {_one_line(error)}"}
+    seconds = time.perf_counter() - started
+    row |= {
+        "query_seconds": seconds if job.system.queries else None,
+        "context": [_outline(item) for item in items],
+        "evidence": _evidence(job, question, items),
+        "evidence_states": [list(point[:2]) for point in job.dataset.evidence.get(question.id, ())] or None,
+    }
+    _keep_context(folder / context_file(question.id), items)
+    try:
+        reading = job.reader.read(view, question.domain, items)
+    except (EndpointError, OSError) as error:
+        return row | {"unscored_reason": f"reader: {_one_line(error)}"}
+    return (
+        row
+        | _read(reading, question)
+        | _graded(job, question, reading)
+        | {"timestamp_utc": datetime.now(UTC).isoformat()}
+    )
+
+
+def _keep_context(file: Path, items: Sequence[ContextItem]) -> None:
+    """In full, before it is read: a row's number has its file. The same context makes the same bytes."""
+    file.parent.mkdir(exist_ok=True)
+    text = json.dumps([{"type": item.type, "value": item.value} for item in items], ensure_ascii=False)
+    temporary = file.with_name(f".{file.name}")
+    temporary.write_bytes(gzip.compress(text.encode(), 6, mtime=0))
+    os.replace(temporary, file)
+
+
+def _outline(item: ContextItem) -> dict[str, Any]:
+    return {"type": item.type, "chars": len(item.value), "shows": [list(pair) for pair in item.shows]}
+
+
+def _evidence(job: Job, question: Question, items: Sequence[ContextItem]) -> dict[str, float] | None:
+    points = job.dataset.evidence.get(question.id)
+    return recalled(points, items) if points else None
+
+
+def _read(reading: Reading, question: Question) -> dict[str, Any]:
+    return {
+        "response": reading.text,
+        "finish_reason": reading.finish_reason,
+        "from_reasoning": reading.from_reasoning,
+        "usage": dict(reading.usage),
+        "context_items_shown": len(reading.shown),
+        "retrieved": sorted({pair for item in reading.shown if item.type == "text" for pair in item.shows}),
+        "context_tokens": reading.tokens,
+        "context_tokens_shown": reading.tokens_shown,
+        "image_withheld": question.image is not None and not reading.image_shown,
+    }
+
+
+def _graded(job: Job, question: Question, reading: Reading) -> dict[str, Any]:
+    if question.needs_judge:
+        assert job.judge is not None  # without one such questions are left out before the run
+        return job.judge.graded(question, reading.text)
+    grades = [
+        lme_v2.grade(question.eval_function, reading.text, question.gold, question=question.text, strict=strict)
+        for strict in (False, True)
+    ]
+    return {
+        "scored": True,
+        "correct": grades[0].correct,
+        "strict_correct": grades[1].correct,
+        "unknown": grades[0].unknown,
+        "answer": grades[0].answer,
+        "explanation": grades[0].explanation,
+        "strict_explanation": grades[1].explanation,
+        "grader_version": lme_v2.GRADER_VERSION,
+    }
+
+
+def _one_line(error: BaseException) -> str:
+    return " ".join(str(error).split())[:300] or "no message"

@@ -1,0 +1,124 @@
+"""A small client for OpenAI-compatible endpoints: chat completions and embeddings, with retries and plain reasons.
+
+One request is one POST. What cannot be used (an HTML page, half a body, no choices) is an `EndpointError` with a
+one-line reason, never an empty answer: an empty answer would be graded as wrong.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from rewards.errors import UserError
+
+if TYPE_CHECKING:
+    import httpx
+
+RETRY_STATUS = (408, 409, 429, 500, 502, 503, 504)
+
+
+class EndpointError(RuntimeError):
+    """The endpoint gave nothing usable; the message says what it did give, in one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """`text` is the message's content, or its reasoning when the content is empty (then `from_reasoning`)."""
+
+    text: str
+    finish_reason: str | None
+    usage: dict[str, int]
+    from_reasoning: bool = False
+
+
+@dataclass
+class Endpoint:
+    """An OpenAI-compatible server. Threads may share one."""
+
+    base_url: str
+    model: str
+    api_key_var: str = "OPENAI_API_KEY"
+    timeout: float = 600.0
+    """Seconds for one request."""
+    retries: int = 3
+    """Further attempts after a lost connection or a status that means "later"."""
+    backoff: float = 1.0
+    """Seconds before the first retry; doubles."""
+    _client: httpx.Client | None = field(default=None, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if not self.base_url.startswith(("http://", "https://")):
+            raise UserError(f"endpoint '{self.base_url}' does not begin with http:// or https://")
+
+    def complete(self, messages: list[dict[str, Any]], **sampling: Any) -> Completion:
+        """One chat completion. Raises `EndpointError`."""
+        body = self._post("chat/completions", {"model": self.model, "messages": messages, **sampling})
+        choices = body.get("choices")
+        if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
+            raise EndpointError("the reply has no choices")
+        message = choices[0].get("message") or {}
+        content = message.get("content")
+        reasoning = message.get("reasoning") or message.get("reasoning_content")
+        text = content if isinstance(content, str) and content.strip() else ""
+        usage = {name: value for name, value in (body.get("usage") or {}).items() if isinstance(value, int)}
+        finish = choices[0].get("finish_reason")
+        if not text and isinstance(reasoning, str) and reasoning.strip():
+            return Completion(reasoning, finish, usage, from_reasoning=True)
+        if not text:
+            raise EndpointError(f"the reply is empty (finish_reason {finish})")
+        return Completion(text, finish, usage)
+
+    def embed(self, texts: list[str]) -> list[list[float]]:
+        """One vector a text, in order. Raises `EndpointError`."""
+        body = self._post("embeddings", {"model": self.model, "input": texts, "encoding_format": "float"})
+        data = body.get("data")
+        if not isinstance(data, list) or len(data) != len(texts):
+            raise EndpointError(f"{len(texts)} texts were sent, {len(data) if isinstance(data, list) else 0} came back")
+        try:
+            return [item["embedding"] for item in sorted(data, key=lambda item: item["index"])]
+        except (KeyError, TypeError) as error:
+            raise EndpointError(f"an embedding lacks {error}") from error
+
+    def _post(self, route: str, payload: dict[str, Any]) -> dict[str, Any]:
+        import httpx
+
+        if self._client is None:
+            self._client = httpx.Client(timeout=self.timeout)
+        key = os.environ.get(self.api_key_var, "none")
+        url = f"{self.base_url.rstrip('/')}/{route}"
+        reason = ""
+        for attempt in range(self.retries + 1):
+            if attempt:
+                time.sleep(self.backoff * 2 ** (attempt - 1))
+            try:
+                response = self._client.post(url, json=payload, headers={"Authorization": f"Bearer {key}"})
+            except httpx.TimeoutException:
+                reason = f"no reply within {self.timeout:g} s"
+                continue
+            except httpx.HTTPError as error:
+                reason = f"{type(error).__name__}: {_one_line(str(error))}"
+                continue
+            if response.status_code in RETRY_STATUS:
+                reason = f"status {response.status_code}: {_one_line(response.text)}"
+                continue
+            return _body(response)
+        raise EndpointError(f"{reason} ({self.retries + 1} attempts)")
+
+
+def _body(response: httpx.Response) -> dict[str, Any]:
+    if response.status_code != 200:
+        raise EndpointError(f"status {response.status_code}: {_one_line(response.text)}")
+    try:
+        body = response.json()
+    except ValueError:
+        kind = response.headers.get("content-type", "no content type")
+        raise EndpointError(f"not JSON ({kind}): {_one_line(response.text)}") from None
+    if not isinstance(body, dict):
+        raise EndpointError(f"expected an object, got {type(body).__name__}")
+    return body
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())[:200]

@@ -1,0 +1,340 @@
+"""The files of LongMemEval-V2 on disk, opened lazily: a haystack of the 1.2 GB file is read a trajectory at a time.
+
+A folder holds `trajectories.jsonl` (or `.jsonl.xz`), `questions.jsonl`, `haystacks/lme_v2_<tier>.json` and pictures.
+Tier `whole` needs no haystack file: every question's haystack is each trajectory of its domain in file order.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import lzma
+import os
+import re
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from lme_v2_env.trajectory import EvidencePoint, Question, Trajectory, question_from, trajectory_from
+from rewards.errors import UserError, refuse_unknown
+
+TIERS = ("small", "medium", "whole")
+
+TRAJECTORY_NAMES = ("trajectories.jsonl", "trajectories.jsonl.xz")
+
+EVIDENCE_NAMES = ("evidence.json", "official_questions_with_evidence.json")
+"""Files `[{question_id, evidence: [{trajectory_id, state_index, line?}]}]`; the published data has none."""
+
+LEADING_ID = re.compile(rb'^\s*\{\s*"id"\s*:\s*"([^"\\]+)"')
+"""A row that begins with its id need not be parsed to be indexed; all published rows do."""
+
+
+class Place(NamedTuple):
+    """Where a row lies in its file: bytes, and the line's number from 1."""
+
+    offset: int
+    length: int
+    line: int
+
+
+class TrajectoryFile:
+    """Random access to a file of trajectories by id.
+
+    The byte offsets are kept in `cache` and made again when the file's size or time changes.
+    """
+
+    def __init__(self, file: Path, places: Mapping[str, Place]) -> None:
+        self.file, self._places = file, places
+        self.folder = file.parent
+        self.label = file.name
+
+    @classmethod
+    def open(cls, file: Path, cache: Path) -> TrajectoryFile:
+        """Index the file, or take up the index of an earlier run. Raises `UserError`."""
+        if not file.is_file():
+            raise UserError(f"{file}: no such file")
+        plain = _unpacked(file, cache) if file.suffix == ".xz" else file
+        opened = cls(plain, _places(plain, file.name, cache))
+        opened.folder, opened.label = file.parent, file.name
+        return opened
+
+    @property
+    def stamp(self) -> str:
+        """Changes when the file does."""
+        status = self.file.stat()
+        return f"{self.file.resolve()} {status.st_size} {status.st_mtime_ns}"
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """All ids, in file order."""
+        return tuple(self._places)
+
+    def __contains__(self, trajectory_id: object) -> bool:
+        return trajectory_id in self._places
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def get(self, trajectory_id: str) -> Trajectory:
+        """Read and check one row."""
+        with self.file.open("rb") as handle:
+            return self._read(handle, trajectory_id)
+
+    def read(self, ids: Iterable[str]) -> Iterator[Trajectory]:
+        """The rows of `ids`, one at a time, in the order asked."""
+        with self.file.open("rb") as handle:
+            for trajectory_id in ids:
+                yield self._read(handle, trajectory_id)
+
+    def _read(self, handle: Any, trajectory_id: str) -> Trajectory:
+        place = self._places[trajectory_id]
+        handle.seek(place.offset)
+        where = f"{self.label} line {place.line}"
+        try:
+            row = json.loads(handle.read(place.length))
+        except (json.JSONDecodeError, UnicodeDecodeError) as error:
+            raise UserError(f"{where}: not valid JSON ({error})") from error
+        return trajectory_from(row, where)
+
+    def screenshot(self, name: str) -> Path:
+        """A state's picture: an absolute path, below the file's folder, or in its screenshots/. Raises `UserError`."""
+        given = Path(name)
+        candidates = (given,) if given.is_absolute() else (self.folder / given, self.folder / "screenshots" / given)
+        found = next((path for path in candidates if path.is_file()), None)
+        if found is None:
+            raise UserError(
+                f"{self.label}: screenshot '{name}' is missing: fetch it (python -m lme_v2_env.download DIR "
+                "--screenshots); without --images none is needed"
+            )
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """Questions, the haystack of each, and the trajectories. `evidence` may be empty: the published data has none."""
+
+    tier: str
+    questions: tuple[Question, ...]
+    haystacks: Mapping[str, tuple[str, ...]]
+    trajectories: TrajectoryFile
+    evidence: Mapping[str, tuple[EvidencePoint, ...]]
+
+    def groups(self) -> list[tuple[tuple[str, ...], list[Question]]]:
+        """Questions that share one ordered haystack, so that its memory is built once. In order of first use."""
+        found: dict[tuple[str, ...], list[Question]] = {}
+        for question in self.questions:
+            found.setdefault(self.haystacks[question.id], []).append(question)
+        return list(found.items())
+
+
+def open_dataset(
+    folder: Path,
+    tier: str,
+    cache: Path,
+    *,
+    questions: Path | None = None,
+    domain: str | None = None,
+    question_ids: Sequence[str] = (),
+    limit: int | None = None,
+) -> Dataset:
+    """Open and check a dataset folder. Raises `UserError`, naming the file, the row and the field.
+
+    Args:
+        folder: holds the trajectories, and unless `questions` is given the questions.
+        tier: `small`, `medium` or `whole`.
+        cache: byte offsets and unpacked files are kept here.
+        questions: another questions file.
+        domain: take only this domain's questions.
+        question_ids: take only these.
+        limit: then take this many from the start of each domain, as the published runner does.
+    """
+    refuse_unknown([tier], TIERS, "tier")
+    if not folder.is_dir():
+        raise UserError(f"{folder}: no such folder")
+    file = next((folder / name for name in TRAJECTORY_NAMES if (folder / name).is_file()), None)
+    if file is None:
+        raise UserError(f"{folder}: no {TRAJECTORY_NAMES[0]} in it (python -m lme_v2_env.download fetches it)")
+    rows = load_questions(questions or folder / "questions.jsonl")
+    evidence = load_evidence(folder)
+    trajectories = TrajectoryFile.open(file, cache)
+    _check_evidence(evidence, trajectories)
+    if tier == "whole" and evidence:
+        rows = tuple(row for row in rows if row.id in evidence)
+    if question_ids:
+        refuse_unknown(question_ids, [row.id for row in rows], "question id")
+        rows = tuple(row for row in rows if row.id in question_ids)
+    if domain is not None:
+        rows = tuple(row for row in rows if row.domain == domain)
+    rows = _first(rows, limit)
+    if not rows:
+        raise UserError("no question is left to answer")
+    haystacks = _whole(rows, trajectories) if tier == "whole" else _haystacks(folder, tier, rows, trajectories)
+    return Dataset(tier, rows, haystacks, trajectories, evidence)
+
+
+def load_questions(file: Path) -> tuple[Question, ...]:
+    """All rows of a questions file, in file order."""
+    if not file.is_file():
+        raise UserError(f"{file}: no such file (questions.jsonl of the dataset)")
+    questions: dict[str, Question] = {}
+    for number, line in enumerate(file.read_text("utf-8").split("\n"), 1):
+        if not line.strip():
+            continue
+        where = f"{file.name} line {number}"
+        try:
+            row = json.loads(line)
+        except json.JSONDecodeError as error:
+            raise UserError(f"{where}: not valid JSON ({error})") from error
+        question = question_from(row, file.parent, where)
+        if question.id in questions:
+            raise UserError(f"{where}: id '{question.id}' is there twice")
+        questions[question.id] = question
+    return tuple(questions.values())
+
+
+def load_evidence(folder: Path) -> dict[str, tuple[EvidencePoint, ...]]:
+    """Known evidence by question id, when the folder has a file of it."""
+    file = next((folder / name for name in EVIDENCE_NAMES if (folder / name).is_file()), None)
+    if file is None:
+        return {}
+    try:
+        rows = json.loads(file.read_text("utf-8"))
+        return {
+            row["question_id"]: tuple(
+                EvidencePoint(point["trajectory_id"], int(point["state_index"]), point.get("line"))
+                for point in row["evidence"]
+            )
+            for row in rows
+        }
+    except (json.JSONDecodeError, KeyError, TypeError, ValueError) as error:
+        raise UserError(f"{file.name} cannot be read: {type(error).__name__} {error}") from error
+
+
+def _check_evidence(evidence: Mapping[str, Sequence[EvidencePoint]], trajectories: TrajectoryFile) -> None:
+    for question_id, points in evidence.items():
+        for point in points:
+            if point.trajectory_id not in trajectories:
+                raise UserError(f"evidence of {question_id}: trajectory '{point.trajectory_id}' is not in the file")
+
+
+def _first(rows: tuple[Question, ...], limit: int | None) -> tuple[Question, ...]:
+    if limit is None:
+        return rows
+    taken: dict[str, int] = {}
+    kept = []
+    for row in rows:
+        taken[row.domain] = taken.get(row.domain, 0) + 1
+        if taken[row.domain] <= limit:
+            kept.append(row)
+    return tuple(kept)
+
+
+def _whole(rows: Sequence[Question], trajectories: TrajectoryFile) -> dict[str, tuple[str, ...]]:
+    by_domain: dict[str, list[str]] = {}
+    for trajectory in trajectories.read(trajectories.ids):
+        by_domain.setdefault(trajectory.domain, []).append(trajectory.id)
+    missing = next((row.domain for row in rows if row.domain not in by_domain), None)
+    if missing:
+        raise UserError(f"{trajectories.label}: no trajectory of domain '{missing}', which questions ask about")
+    shared = {name: tuple(ids) for name, ids in by_domain.items()}
+    return {row.id: shared[row.domain] for row in rows}
+
+
+def _haystacks(
+    folder: Path, tier: str, rows: Sequence[Question], trajectories: TrajectoryFile
+) -> dict[str, tuple[str, ...]]:
+    file = folder / "haystacks" / f"lme_v2_{tier}.json"
+    if not file.is_file():
+        raise UserError(f"{file}: no such file (tier '{tier}')")
+    try:
+        data = json.loads(file.read_text("utf-8"))
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise UserError(f"{file.name} cannot be read: {error}") from error
+    if not isinstance(data, dict):
+        raise UserError(f"{file.name}: expected an object of question id: list of trajectory ids")
+    found: dict[str, tuple[str, ...]] = {}
+    shared: dict[tuple[str, ...], tuple[str, ...]] = {}  # two lists make up the whole small tier: keep each once
+    for row in rows:
+        ids = data.get(row.id)
+        if not isinstance(ids, list) or not ids:
+            raise UserError(f"{file.name}: question '{row.id}' has no haystack")
+        unknown = next((name for name in ids if name not in trajectories), None)
+        if unknown is not None:
+            raise UserError(
+                f"{file.name}, question '{row.id}': trajectory '{unknown}' is not in {trajectories.label} "
+                f"({len(trajectories)} rows)"
+            )
+        if len(set(ids)) < len(ids):
+            twice = next(name for name in ids if ids.count(name) > 1)
+            raise UserError(f"{file.name}, question '{row.id}': trajectory '{twice}' is listed twice")
+        key = tuple(ids)
+        found[row.id] = shared.setdefault(key, key)
+    return found
+
+
+def _places(file: Path, label: str, cache: Path) -> dict[str, Place]:
+    status = file.stat()
+    stamp = [status.st_size, status.st_mtime_ns]
+    kept = cache / "offsets" / f"{hashlib.sha256(str(file.resolve()).encode()).hexdigest()[:24]}.json"
+    if kept.is_file():
+        saved = json.loads(kept.read_text("utf-8"))
+        if saved["stamp"] == stamp:
+            return {name: Place(*place) for name, place in saved["places"].items()}
+    places = _scan(file, label)
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    temporary = kept.with_name(f".{kept.name}.{os.getpid()}")
+    temporary.write_text(json.dumps({"stamp": stamp, "places": places}), encoding="utf-8")
+    os.replace(temporary, kept)
+    return places
+
+
+def _scan(file: Path, label: str) -> dict[str, Place]:
+    places: dict[str, Place] = {}
+    offset = 0
+    with file.open("rb") as lines:
+        for number, line in enumerate(lines, 1):
+            where = f"{label} line {number}"
+            if line.strip():
+                if not line.rstrip().endswith(b"}"):
+                    raise UserError(f"{where}: cut off in the middle (a truncated download?)")
+                name = _row_id(line, where)
+                if name in places:
+                    raise UserError(f"{where}: id '{name}' is there twice (first in line {places[name].line})")
+                places[name] = Place(offset, len(line), number)
+            offset += len(line)
+    if not places:
+        raise UserError(f"{label}: no rows")
+    return places
+
+
+def _row_id(line: bytes, where: str) -> str:
+    quick = LEADING_ID.match(line)
+    if quick:
+        return quick.group(1).decode("utf-8")
+    try:
+        row = json.loads(line)
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise UserError(f"{where}: not valid JSON ({error})") from error
+    if not isinstance(row, dict) or not isinstance(row.get("id"), str) or not row["id"]:
+        raise UserError(f"{where}: field 'id' should be a non-empty string")
+    return row["id"]
+
+
+def _unpacked(file: Path, cache: Path) -> Path:
+    status = file.stat()
+    key = hashlib.sha256(f"{file.resolve()} {status.st_size} {status.st_mtime_ns}".encode()).hexdigest()[:24]
+    target = cache / "unpacked" / f"{key}.jsonl"
+    if target.is_file():
+        return target
+    target.parent.mkdir(parents=True, exist_ok=True)
+    temporary = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        with lzma.open(file) as source, temporary.open("wb") as sink:
+            shutil.copyfileobj(source, sink, 1 << 20)
+    except (lzma.LZMAError, EOFError) as error:
+        temporary.unlink(missing_ok=True)
+        raise UserError(f"{file.name} cannot be unpacked: {error}") from error
+    os.replace(temporary, target)
+    return target

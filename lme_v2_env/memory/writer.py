@@ -1,0 +1,127 @@
+"""Notes and events written by a model behind an OpenAI-compatible endpoint.
+
+A reply that is no JSON is asked for once more; after that the template writes the entry, counted in `fallbacks`. An
+endpoint that fails is an error: what was written so far is in the store, and the same command goes on from there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from concurrent.futures import ThreadPoolExecutor
+from importlib.resources import files
+from itertools import pairwise
+from typing import Any
+
+from lme_v2_env.chat import Endpoint
+from lme_v2_env.memory.events import Event, template_events
+from lme_v2_env.memory.notes import Note, template_notes
+from lme_v2_env.memory.slices import annotated_actions
+from lme_v2_env.trajectory import State, Trajectory
+
+FENCED = re.compile(r"```(?:json)?\s*(\{.*\})\s*```", re.DOTALL)
+
+LONGEST_TREE = 60_000
+"""Characters of a tree that an event's prompt shows; the middle of a longer one is left out."""
+
+LONGEST_RUN = 120_000
+"""Characters of a run that the notes' prompt shows; longer thoughts are cut first."""
+
+
+class ModelWriter:
+    """Sampling as published for the controller: temperature 0.6, top_p 0.95, top_k 20, 8,192 tokens."""
+
+    def __init__(self, endpoint: Endpoint, *, concurrency: int = 16, max_tokens: int = 8192) -> None:
+        self.endpoint, self.concurrency = endpoint, concurrency
+        self.prompts: dict[str, str] = json.loads(
+            files("lme_v2_env").joinpath("writer_prompts.json").read_text("utf-8")
+        )
+        self.sampling = {"temperature": 0.6, "top_p": 0.95, "top_k": 20, "max_tokens": max_tokens}
+        self.fallbacks = 0
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        prompts = hashlib.sha256(json.dumps(self.prompts, sort_keys=True).encode()).hexdigest()[:12]
+        return {"writer": self.endpoint.model, "prompts": prompts, **self.sampling}
+
+    def notes(self, trajectory: Trajectory) -> list[Note]:
+        reply = self._object(self.prompts["notes"], _run_text(trajectory), ("procedure", "hint"))
+        if reply is None or not all(isinstance(reply[kind], dict) for kind in ("procedure", "hint")):
+            self.fallbacks += 1
+            return template_notes(trajectory)
+        return [
+            Note(kind, *(_plain(reply[kind].get(name)) for name in ("title", "description", "content")))
+            for kind in ("procedure", "hint")
+        ]
+
+    def events(self, trajectory: Trajectory) -> list[Event]:
+        templates = template_events(trajectory)
+        pairs = list(pairwise(trajectory.states))
+        with ThreadPoolExecutor(self.concurrency) as pool:
+            return list(pool.map(lambda template, pair: self._event(trajectory, template, pair), templates, pairs))
+
+    def _event(self, trajectory: Trajectory, template: Event, pair: tuple[State, State]) -> Event:
+        before, after = pair
+        text = (
+            f"Goal: {trajectory.goal}\nAction: {template.action or '(none)'}\n\n"
+            f"Before, {before.url}\n{middle_cut(before.tree, LONGEST_TREE)}\n\n"
+            f"After, {after.url}\n{middle_cut(after.tree, LONGEST_TREE)}"
+        )
+        reply = self._object(self.prompts["event"], text, ("overview", "change"))
+        if reply is None:
+            self.fallbacks += 1
+            return template
+        return Event(template.before, template.action, _plain(reply["overview"]), _plain(reply["change"]))
+
+    def _object(self, system: str, user: str, keys: tuple[str, ...]) -> dict[str, Any] | None:
+        """A JSON object with these keys, asked for at most twice. Raises `EndpointError`."""
+        messages = [{"role": "system", "content": system}, {"role": "user", "content": user}]
+        for _ in range(2):
+            text = self.endpoint.complete(messages, **self.sampling).text
+            found = json_object(text)
+            if found is not None and all(key in found for key in keys):
+                return found
+            repair = {"role": "user", "content": self.prompts["repair"]}
+            messages = [*messages, {"role": "assistant", "content": text}, repair]
+        return None
+
+
+def json_object(text: str) -> dict[str, Any] | None:
+    """The JSON object in a reply: the whole text, a fenced one, or from the first brace to the last."""
+    fenced = FENCED.search(text)
+    whole = text[text.find("{") : text.rfind("}") + 1]
+    for candidate in (text, fenced.group(1) if fenced else "", whole):
+        try:
+            found = json.loads(candidate)
+        except json.JSONDecodeError:
+            continue
+        if isinstance(found, dict):
+            return found
+    return None
+
+
+def middle_cut(text: str, longest: int) -> str:
+    """At most about `longest` characters, the middle left out."""
+    if len(text) <= longest:
+        return text
+    half = longest // 2
+    return f"{text[:half]}\n... ({len(text) - 2 * half} characters left out) ...\n{text[-half:]}"
+
+
+def _run_text(trajectory: Trajectory) -> str:
+    actions = [*annotated_actions(trajectory.states), "(the run ended)"]
+    share = max(200, LONGEST_RUN // len(trajectory.states) - 200)
+    parts = [f"Goal: {trajectory.goal}\nOutcome: {trajectory.outcome}\nStart: {trajectory.start_url}"]
+    parts += [
+        f"Page {state.index}, {state.url}\nThought: {middle_cut(state.thought or '(none)', share)}\nNext: {action}"
+        for state, action in zip(trajectory.states, actions, strict=True)
+    ]
+    return "\n\n".join(parts)
+
+
+def _plain(value: Any) -> str:
+    """Text of a field; models also send lists of points."""
+    if isinstance(value, list):
+        return "\n".join(f"- {_plain(item)}" for item in value)
+    return value.strip() if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
