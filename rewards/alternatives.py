@@ -118,6 +118,8 @@ def _added(text: Text, lead: Standing, standings: list[Standing], sentences: lis
         if s.dead or s.key == lead.key or s.mention.who == OTHER or s.sentence == lead.sentence:
             continue
         first, last = sentences[s.sentence].first, sentences[s.sentence].last
+        if last - first > 16:
+            continue
         rest = [*low[first : s.mention.first], *low[s.mention.last : last]]
         if any(w in _ADDS for w in rest) and all(w in _ADDS or w in _BARE or w in PREPOSITIONS for w in rest):
             return text.quote(first, last)

@@ -92,6 +92,10 @@ class Resolver(ClauseRules):
             )
             if cue is None:
                 continue
+            alone = clause.last - clause.first == 1 and cue[2] is Cue.NEG and clause.opener == ","
+            if alone and last is not None and last.clause == number - 1:
+                self.kill(last, "negated (not)")  # "M, not."
+                continue
             pronoun = any(w in _PRONOUNS for w in self.low[max(clause.first, cue[0] - 3) : cue[0] + 1]) and (
                 cue[0] - clause.first <= 4
             )
@@ -306,7 +310,7 @@ class Resolver(ClauseRules):
         cases = len(ifs) + sum(self.low[i] in _ELSE for i in range(clauses[0].first, clauses[-1].last))
         several = len({s.key for s in members}) > 1
         opened = self.opens_if(group[0]) and not clauses[0].mentions and not self.addresses(ifs[0])
-        excepted = any(s.mention.first > at for at in unless for s in members)
+        excepted = bool(unless) and any(s.mention.first > unless[0] for s in members)
         if several and (cases > 1 or opened or excepted):
             for s in members:
                 self.kill(s, "conditional")

@@ -70,7 +70,8 @@ PHRASES: dict[Cue, str] = {
         days old | nothing else | no one else | nobody else | not surprising | not surprisingly | cannot be clearer
     """,
     Cue.NEG: """
-        i doubt | the opposite of | opposite of | contrary to | nobody said | no one said | nobody mentioned
+        by no means | in no case | deny | denies | denied | i doubt | the opposite of | opposite of | contrary to
+        nobody said | no one said | nobody mentioned
         you rejected | you declined | turned down | decided against | cancelled plans for | canceled plans for
         backed out of | opted out of | opted against | chose against | wish it were | wish it was | if only
         refuse to | refuses to | refused to | anything but | anyone but | anybody but | anywhere but | everything but
@@ -82,7 +83,8 @@ PHRASES: dict[Cue, str] = {
         except | excludes | definitely not | ruled out | rule out | nothing to do with | unlike
     """,
     Cue.PAST: """
-        was considered | were considered | was an option | is closed | has closed | is shut | ceased to be
+        once upon a time | was considered | were considered | was an option | is closed | has closed | is shut
+        ceased to be
         stopped being | a thing of the past | thing of the past | things of the past | having been
         is behind you
         is out | are out | stepped down | stepped aside | back in | are over | no longer | not anymore
@@ -125,7 +127,8 @@ PHRASES: dict[Cue, str] = {
         in force | in effect | is home | wins | prevails | takes precedence | nothing has changed since
     """,
     Cue.LEAVE: """
-        refused | declined | preferred to | disregard | disregarding | ignore | ignoring | forget | forget about
+        goodbye | farewell to | so long | refused | declined | preferred to | disregard | disregarding | ignore
+        ignoring | forget | forget about
         updated from | revised from | amended from | you're over | you are over | bored of | bored with
         had enough of | weary of
         who followed | which followed | that followed | who succeeded | who replaced

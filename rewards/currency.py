@@ -10,6 +10,7 @@ match.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -160,6 +161,8 @@ def _decide(
     if len({s.key for s in again}) > 1:
         return _grade("hedged", f"asks again: {_said(text, again[-1])}", names_stale=named_stale)
     finals = [s for s in leaders if s.final]
+    if not finals and len({s.key for s in live if s.mention.who != OTHER}) > 1 and _one_of(text, sentences, live):
+        return _grade("hedged", f"one of several: {_said(text, live[-1])}", names_stale=named_stale)
     if finals and _answers_twice(text, sentences, live):
         return _grade("hedged", f"two answers: {_said(text, finals[-1])}", names_stale=named_stale)
     if finals and len({s.key for s in leaders}) > 1:
@@ -169,17 +172,24 @@ def _decide(
     return _verdict(text, value, leaders, standings, sentences, asked, named_stale)
 
 
+def _one_of(text: Text, sentences: list[Sentence], live: list[Standing]) -> bool:
+    """ "One of the following: A; B"."""
+    cues = [c for s in sentences for clause in s.clauses for c in clause.cues if c[2] is Cue.HEDGE]
+    return any(text.lower[c[0]] == "one" and c[0] < live[0].mention.first for c in cues)
+
+
 def _answers_twice(text: Text, sentences: list[Sentence], live: list[Standing]) -> bool:
     """ "Answer: A" and then "Answer: B", with the same words before both and nothing that takes A back."""
+    cues = [c[0] for s in sentences for clause in s.clauses for c in clause.cues if c[2] is Cue.FINAL]
     for a, b in pairwise(live):
         if a.key == b.key or b.mention.first - a.mention.last > 12:
             continue
         labels = []
-        for s in (a, b):
-            at = [c[0] for cl in sentences[s.sentence].clauses for c in cl.cues if c[2] is Cue.FINAL]
-            at = [i for i in at if s.mention.first - 8 <= i < s.mention.first]
-            label = text.lower[at[-1] : s.mention.first] if at else []
-            labels.append([w for w in label if len(w) > 2 and w not in STOP and w not in PLACES])
+        for s, after in ((a, a.mention.first - 8), (b, a.mention.last)):
+            k = bisect_left(cues, s.mention.first) - 1
+            near = k >= 0 and cues[k] >= max(after, s.mention.first - 8)
+            label = text.lower[cues[k] : s.mention.first] if near else []
+            labels.append([w for w in label if len(w) > 2 and w not in STOP and w not in PLACES] or label)
         if labels[0] and labels[0] == labels[1]:
             return True
     return False
@@ -350,7 +360,8 @@ def _without_commitment(
     if _refusals(sentences) and not _names_other_after(text, sentences, standings, asked):
         return _grade("refused", f"says that it does not know: {_quote_refusal(text, sentences)}")
     echoes = [s for s in known if s.dead.startswith(("echo", "inside", "conditional"))]
-    if echoes and all(s.sentence in {e.sentence for e in echoes} for s in known):
+    echoing = {e.sentence for e in echoes}
+    if echoes and all(s.sentence in echoing for s in known):
         return _grade("hedged", f"{_said(text, echoes[-1])}: {echoes[-1].dead}", names_stale=named_stale)
     if known:
         return _grade("wrong", f"{_said(text, known[-1])}: {known[-1].dead}")

@@ -102,6 +102,11 @@ class ClauseRules:
         if kind is Cue.PAST:
             if word in ("started", "began") and "before" in self.low[max(0, cue[0] - 3) : cue[0]]:
                 return  # "A before you started with B"
+            if word == "before" and self.low[cue[1] - 1 : cue[1] + 1] == ["it", "was"] and after:
+                other = self.next_mention(after)
+                if other is not None:  # "Before it was A it was B"
+                    self.mark_past(other, why)
+                return
             if word == "superseded" and after and self.close(cue[1], after.mention.first):
                 self.mark_past(after, why)
                 return
@@ -137,6 +142,9 @@ class ClauseRules:
             asked = cue[1] - cue[0] == 1 and word in self.asked.words  # "What have I dropped?"
             if after and after.mention.first - cue[1] <= 8 and not asked:
                 self.leave(cue, clause, after)
+            elif before and after is None and self.low[cue[0] - 1] in _BE and word not in self.asked.words:
+                if cue[0] - before.mention.last <= 3 and not self.mode.event:  # "M has been dropped"
+                    self.mark_past(before, why)
             elif before and after is None and before.mention.last == cue[0] and not self.mode.event:
                 ends = cue[1] >= clause.last or not self.low[cue[1]].isalpha()
                 if ends:  # "M retired"

@@ -47,6 +47,7 @@ _TWINS = str.maketrans("АВЕКМНОРСТХаеосрхуіјѕΑΒΕΖΗΙΚ
 
 _SPACES = re.compile(r"[^\S\n]+")
 _LINES = re.compile(r" ?\n[ \n]*")
+_BOTH_WAYS = re.compile(r"<[-=]{1,2}>|[↔⇔]")
 _ARROWS = re.compile(r"[-=]{1,2}>")
 _LATEX_WRAP = re.compile(r"(?i)\\(?:text|textbf|textit|mathbf|mathrm|mathit|emph|underline) ?\{([^{}]{0,400})\}")
 _LATEX_FRAC = re.compile(r"(?i)\\d?frac ?\{(\d{1,6})\}\{(\d{1,6})\}")
@@ -168,7 +169,7 @@ def _drop_struck(text: str) -> str:
 
 def normalise(text: str) -> str:
     """Fold typography and markup, keep case and order. Idempotent enough for golds, answers and questions alike."""
-    text = drop_reasoning(text)
+    text = _BOTH_WAYS.sub(" / ", drop_reasoning(text))
     if not text.isascii():
         text = unicodedata.normalize("NFKC", text.translate(_VULGAR)).translate(_CHAR_MAP)
         text = unicodedata.normalize("NFKD", text)

@@ -163,6 +163,12 @@ UNITS = [
     "your sister ",
     "no, Leiden, ",
     "Bruges until Leiden then ",
+    "Answer: Leiden Answer: Bruges ",
+    "Leiden unless Bruges; ",
+    "one of Leiden; Bruges; ",
+    "Leiden. Also Bruges. ",
+    "2022/08/29 (Mon) 19:25 ",
+    "5 + 7 = ",
 ]
 
 
