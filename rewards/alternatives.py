@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rewards.clauses import Sentence
 from rewards.cues import Cue
+from rewards.lexicon import PLACES as PREPOSITIONS
 from rewards.lexicon import STOP
 from rewards.mentions import OTHER
 from rewards.standings import Standing
@@ -14,7 +15,7 @@ from rewards.words import words
 
 _OR = frozenset(("or", "/", "oder", "ou"))
 _DOUBT = frozenset(("maybe", "perhaps", "possibly", "probably"))
-_GUESSING = words(", maybe perhaps possibly the a and but probably - — ( )")
+_GUESSING = words(", in at on to maybe perhaps possibly the a and but probably - — ( )")
 _NOT_ALTERNATIVES = words(
     "any so thereabouts something whatever not if at in on i you we it they he she as for to when how maybe else"
     " otherwise what more less fewer that let just possibly perhaps need there this"
@@ -61,6 +62,9 @@ def rivals(
         other = _or_beside(text, s, standings)
         if other:
             return "hedged", f"offers an alternative: {other!r}"
+    added = _added(text, lead, standings, sentences)
+    if added:
+        return "hedged", f"adds another value: {added!r}"
     corrected = _corrected_to_unknown(text, leaders, sentences)
     if corrected:
         return "wrong", f"corrected to another value: {corrected!r}"
@@ -86,7 +90,7 @@ def _joined_known(text: Text, s: Standing, standings: list[Standing]) -> str:
             continue
         a, b = (s, other) if s.mention.first < other.mention.first else (other, s)
         between = low[a.mention.last : b.mention.first]
-        guessing = any(w in _DOUBT for w in between) and all(w in _GUESSING for w in between)
+        guessing = any(w in _DOUBT for w in between) and all(w in _GUESSING or w in PREPOSITIONS for w in between)
         opened = low[max(0, a.mention.first - 2) : a.mention.first]
         if "between" in opened and "and" in between and len(between) <= 4:
             return f"{text.quote(a.mention.first, b.mention.last)!r}"
@@ -97,6 +101,23 @@ def _joined_known(text: Text, s: Standing, standings: list[Standing]) -> str:
         offered = any(w in _OR for w in between) and (between[-1] in _OR or not any(w in (".", ";") for w in between))
         if len(between) <= 6 and (guessing or offered):
             return f"{text.quote(a.mention.first, b.mention.last)!r}"
+    return ""
+
+
+_ADDS = words("or also additionally too moreover plus likewise well addition possibly maybe perhaps")
+_BARE = words("it's it is as in the a an at on and that's that , :")
+
+
+def _added(text: Text, lead: Standing, standings: list[Standing], sentences: list[Sentence]) -> str:
+    """A later sentence that says nothing but one more value: "M. Additionally, N.", "M; it's also N", "M. N too."."""
+    low = text.lower
+    for s in standings[lead.index + 1 :]:
+        if s.dead or s.key == lead.key or s.mention.who == OTHER or s.sentence == lead.sentence:
+            continue
+        first, last = sentences[s.sentence].first, sentences[s.sentence].last
+        rest = [*low[first : s.mention.first], *low[s.mention.last : last]]
+        if any(w in _ADDS for w in rest) and all(w in _ADDS or w in _BARE or w in PREPOSITIONS for w in rest):
+            return text.quote(first, last)
     return ""
 
 

@@ -90,7 +90,7 @@ def scan(text: Text, mentions: list[Mention]) -> list[tuple[int, int, Cue]]:
                         out.append((i, end, cue))
                     i = end - 1
                     break
-        elif token in _LABELS and i + 1 < n and low[i + 1] in (":", "\n") and (i == 0 or not low[i - 1].isalpha()):
+        elif token in _LABELS and _labels(low, i, n) and (i == 0 or not low[i - 1].isalpha()):
             out.append((i, i + 1, Cue.FINAL))
         elif token[-3:] == "n't" or token in ("❌", "✗", "✘"):
             out.append((i, i + 1, Cue.NEG))
@@ -101,6 +101,12 @@ def scan(text: Text, mentions: list[Mention]) -> list[tuple[int, int, Cue]]:
             i += 1
         i += 1
     return out
+
+
+def _labels(low: list[str], i: int, n: int) -> bool:
+    """ "Answer:", "Answer B:"."""
+    k = i + 2 if i + 2 < n and len(low[i + 1]) == 1 and low[i + 1].isalnum() else i + 1
+    return k < n and low[k] in (":", "\n") and (k == i + 1 or low[k] == ":")
 
 
 def _about_talk(low: list[str], i: int, end: int, cue: Cue, inside: dict[int, int]) -> Cue:

@@ -10,7 +10,8 @@ from __future__ import annotations
 from rewards.clauses import Clause, Sentence
 from rewards.cues import Cue
 from rewards.entities import asked_about, belongs_to_other
-from rewards.marks import GOTO, GUESS, LIGHT, ClauseRules
+from rewards.lexicon import PLACES
+from rewards.marks import GOTO, GUESS, LIGHT, WAS, ClauseRules
 from rewards.shape import boxes, conclusions, corrections, headline
 from rewards.standings import STATED, Standing
 from rewards.units import MONTHS
@@ -20,6 +21,7 @@ _THEN = 5.0
 _TELLERS = words("you i we he she they it your")
 _PRONOUNS = words("it that this which they those it's that's these")
 _DENIED = words("right true correct current valid accurate the it yours anymore so up case your what where mine")
+_HERE = words("and here there once first in one place note another")
 _ELSE = words("otherwise else")
 _ADDRESSES = words("mean meant ask asking understand read reading remember recall want wondering")
 _STRING = words(", ; ( ) : the a an your my maybe perhaps possibly also either even just - & . at in on to") | {"\n"}
@@ -93,7 +95,9 @@ class Resolver(ClauseRules):
             if following.opener not in (",", ":", "—", ")", "(", "|"):
                 continue
             target = self.standings[following.mentions[0]]
-            if cue[2] in (Cue.PAST, Cue.UNTIL, Cue.BEFORE):
+            if cue[2] is Cue.NEG and following.opener == ":" and clause.last - clause.first <= 4:
+                self.kill(target, f"negated ({self.text.quote(clause.first, clause.last)})")  # "Wrong answer: M"
+            elif cue[2] in (Cue.PAST, Cue.UNTIL, Cue.BEFORE):
                 if not (target.now and not target.past):
                     self.mark_past(target, self.quote(cue))
             elif cue[2] in (Cue.CURRENT, Cue.AFTER):
@@ -192,7 +196,7 @@ class Resolver(ClauseRules):
                 kind = "or"
             elif w in ("and", "&", "nor", "und", "y", "et", "e", "plus"):
                 kind = kind if kind == "or" else "and"
-            elif w not in _STRING:
+            elif w not in _STRING and w not in PLACES:
                 return ""
         return kind
 
@@ -207,11 +211,18 @@ class Resolver(ClauseRules):
             ):
                 b.rank += GUESS
                 b.notes.append("doubtful")
+            reported = a.rank == STATED + WAS and b.rank == STATED and a.clause == b.clause and not (b.now or b.past)
+            if reported and self.low[a.mention.last : b.mention.first].count("and") and self.joined_by_place(a, b):
+                b.rank = a.rank  # "it says A here and B there"
             if a.dead and not b.dead and not b.now and self.joined(a, b) in ("or", "and"):
                 if a.dead.startswith(("negated", "echo", "only planned")):
                     self.kill(b, a.dead)
                 elif a.past and not self.mode.previous and "," not in self.low[a.mention.last : b.mention.first]:
                     self.mark_past(b, "with " + self.said(a))
+
+    def joined_by_place(self, a: Standing, b: Standing) -> bool:
+        between = self.low[a.mention.last : b.mention.first]
+        return len(between) <= 5 and all(w in _STRING or w in _HERE for w in between)
 
     def people(self) -> None:
         asked = asked_about(self.asked.text)
@@ -245,12 +256,16 @@ class Resolver(ClauseRules):
         """ "If it changed, A; if not, B", "A unless it is B", "A if ..., and B if ...": a value for every case."""
         group: list[Sentence] = []
         for sentence in self.sentences:
-            if group and not (group[-1].end == ";" or (self.opens_if(sentence) and self.opens_if(group[-1]))):
+            turns = self.has_if(sentence) or self.low[sentence.first] in _ELSE
+            if group and not (group[-1].end == ";" or (turns and self.has_if(group[-1]))):
                 self.weigh_conditions(group)
                 group = []
             group.append(sentence)
         if group:
             self.weigh_conditions(group)
+
+    def has_if(self, sentence: Sentence) -> bool:
+        return any(c[2] is Cue.IF for clause in sentence.clauses for c in clause.cues)
 
     def opens_if(self, sentence: Sentence) -> bool:
         clause = sentence.clauses[0]

@@ -70,6 +70,9 @@ PHRASES: dict[Cue, str] = {
         days old | nothing else | no one else | nobody else | not surprising | not surprisingly | cannot be clearer
     """,
     Cue.NEG: """
+        i doubt | the opposite of | opposite of | contrary to | nobody said | no one said | nobody mentioned
+        you rejected | you declined | turned down | decided against | cancelled plans for | canceled plans for
+        backed out of | opted out of | opted against | chose against | wish it were | wish it was | if only
         refuse to | refuses to | refused to | anything but | anyone but | anybody but | anywhere but | everything but
         everyone but | other than | far from
         not | never | neither | nor | without | rather than | instead of | as opposed to | isn't | aren't | wasn't
@@ -79,7 +82,8 @@ PHRASES: dict[Cue, str] = {
         except | excludes | definitely not | ruled out | rule out | nothing to do with | unlike
     """,
     Cue.PAST: """
-        a thing of the past | thing of the past | things of the past | having been | is behind you
+        ceased to be | stopped being | a thing of the past | thing of the past | things of the past | having been
+        is behind you
         is out | are out | stepped down | stepped aside | back in | are over | no longer | not anymore
         what you had | the one you had | not any more | anymore | any longer | used to | formerly | previously
         once had | once lived | once was
@@ -120,7 +124,9 @@ PHRASES: dict[Cue, str] = {
         in force | in effect | is home | wins | prevails | takes precedence | nothing has changed since
     """,
     Cue.LEAVE: """
-        you're over | you are over | bored of | bored with | had enough of | weary of
+        disregard | disregarding | ignore | ignoring | forget | forget about
+        updated from | revised from | amended from | you're over | you are over | bored of | bored with
+        had enough of | weary of
         who followed | which followed | that followed | who succeeded | who replaced
         closed | shut down | let lapse | moved your things out of | checked out of | signed off from
         left | leaving | quit | quitting | dropped | dropping | ditched | ditching | gave up | given up | giving up
@@ -159,6 +165,8 @@ PHRASES: dict[Cue, str] = {
         takes over | got instead | have instead | came | moved down to
     """,
     Cue.HEDGE: """
+        options are | options were | choices are | choices were | candidates are | candidates were
+        possibilities are | possible values are | values are
         most likely | likely | probably | is also possible | also possible | is possible | is another possibility
         is equally possible | equally likely
         just as likely | possible answers | possible answer | is another option | another option
@@ -170,7 +178,7 @@ PHRASES: dict[Cue, str] = {
         both | any of | whichever | whatever
     """,
     Cue.FUTURE: """
-        plan to | plans to | planning to | planned to | planning on | plan on | are planning | is planning
+        planned on | plan to | plans to | planning to | planned to | planning on | plan on | are planning | is planning
         going to | about to | intend to | intends to | intending to | hope to | hoping to | hopes to | want to
         wants to | thinking of | thinking about | thought about | thought of | considering | considered | consider
         looking to | looking at | looking into | would like to | would love to | dream of | dreaming of | next year
@@ -187,7 +195,8 @@ PHRASES: dict[Cue, str] = {
         to the question | as for whether | regarding whether
     """,
     Cue.IF: """
-        failing that | failing this | if | in case | assuming | unless | supposing | suppose | provided that
+        in the case of | in case of | failing that | failing this | if | in case | assuming | unless | supposing
+        suppose | provided that
         in the event
     """,
     Cue.FINAL: """
@@ -307,7 +316,8 @@ PHRASES: dict[Cue, str] = {
         first | firstly | at first
     """,
     Cue.WAS: """
-        was | were | had | had been | it'd been | gives | gave | said | says | tried | war | warst | era
+        i thought | i assumed | was | were | had | had been | it'd been | gives | gave | said | says | tried | war
+        warst | era
     """,
 }
 

@@ -22,7 +22,7 @@ from rewards.commitment import Resolver
 from rewards.competition import competes
 from rewards.cues import Cue
 from rewards.forms import read_value
-from rewards.lexicon import STOP
+from rewards.lexicon import PLACES, STOP
 from rewards.mentions import GOLD, OTHER, STALE, Mention, Reading, find, find_all, read_answer
 from rewards.polarity import polarity
 from rewards.standings import STATED, Standing
@@ -30,7 +30,7 @@ from rewards.text import BOX_OPEN, Text, tokenise
 from rewards.values import Question, Value, asks_yes_no, canon, read_question
 from rewards.words import words
 
-GRADER_VERSION = "1.2"
+GRADER_VERSION = "1.3"
 """Changes whenever any verdict may change; result rows record it."""
 
 Verdict = Literal["correct", "stale", "hedged", "wrong", "refused"]
@@ -156,6 +156,9 @@ def _decide(
         return _without_commitment(text, standings, known, sentences, named_stale, asked)
     top = max(s.rank for s in live)
     leaders = [s for s in live if s.rank > top - 3.0]
+    again = [s for s in known if s.dead == "inside a question" and s.index > leaders[-1].index]
+    if len({s.key for s in again}) > 1:
+        return _grade("hedged", f"asks again: {_said(text, again[-1])}", names_stale=named_stale)
     finals = [s for s in leaders if s.final]
     if finals and _answers_twice(text, sentences, live):
         return _grade("hedged", f"two answers: {_said(text, finals[-1])}", names_stale=named_stale)
@@ -175,8 +178,9 @@ def _answers_twice(text: Text, sentences: list[Sentence], live: list[Standing]) 
         for s in (a, b):
             at = [c[0] for cl in sentences[s.sentence].clauses for c in cl.cues if c[2] is Cue.FINAL]
             at = [i for i in at if s.mention.first - 8 <= i < s.mention.first]
-            labels.append(text.lower[at[-1] : s.mention.first] if at else [])
-        if labels[0] == labels[1] and ("answer" in labels[0] or ":" in labels[0][:2]):
+            label = text.lower[at[-1] : s.mention.first] if at else []
+            labels.append([w for w in label if len(w) > 2 and w not in STOP and w not in PLACES])
+        if labels[0] and labels[0] == labels[1]:
             return True
     return False
 

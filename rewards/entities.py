@@ -139,7 +139,7 @@ def word_opens(low: list[str], i: int) -> bool:
 
 _ASKING = words("does did is was has will do can could are")
 _TIME_OWNERS = words("today yesterday tomorrow week month year day everyone let it that what there here")
-_ARRANGES = words("replaced swapped switched changed moved traded transferred enrolled picked chose")
+_ARRANGES = words("updated revised replaced swapped switched changed moved traded transferred enrolled picked chose")
 """What "you" may do about the value of another person."""
 _NO_NAMES = words(
     "answer total count number amount note notes message messages update list record records collection history"
@@ -161,7 +161,7 @@ def _entity(text: Text, i: int, asked: Asked, start: int) -> bool | None:
             return not asked.me and bool(asked.persons)
         men, women = asked.persons & _MEN, asked.persons & _WOMEN
         return bool(women) if word == "his" else bool(men) if word == "hers" else None
-    if word in ("someone", "somebody") and following == "else":
+    if (word in ("someone", "somebody") and following == "else") or (word == "my" and following == "own"):
         return True
     if base == "user":
         return not asked.me and not asked.who and bool(asked.persons)
@@ -180,14 +180,16 @@ def _entity(text: Text, i: int, asked: Asked, start: int) -> bool | None:
             "initially",
         ):
             k += 1
-        if k < len(low) and (low[k] in SPEECH_VERBS or (low[k] in _ARRANGES and not asked.named)):
+        if k < len(low) and (
+            low[k] in SPEECH_VERBS or (low[k] in _ARRANGES and not (asked.named and low[k + 1 : k + 2] != ["it"]))
+        ):
             return None
         return not asked.me and not asked.who and bool(asked.persons)
     if base in PERSONS:
         owner = word.endswith("'s")
         if canon(base) in asked.persons:
             return None if owner and canon(following) in PERSONS else False
-        if asked.who and not asked.persons:
+        if asked.who and not asked.persons and low[max(0, i - 2)] != "for":
             return None
         by_marriage = low[i + 1 : i + 5] == ["-", "in", "-", "law"]
         if (following == "-" and not by_marriage) or following[0].isdigit() or not _owned(low, i, start):
@@ -195,6 +197,9 @@ def _entity(text: Text, i: int, asked: Asked, start: int) -> bool | None:
         return not (i > 2 and low[i - 2] == "and" and low[i - 3] in _YOU)  # "you and your friends"
     if asked.persons and canon(base) in asked.persons:
         return None if word != base and canon(following) in PERSONS else False
+    own = word != base and following in ("is", "was") and word_opens(low, i) and word not in STOP
+    if own and base not in asked.content | _NO_NAMES | _TIME_OWNERS:
+        return True  # "Rolf's is M"
     if asked.who or word in STOP or base in _TIME_OWNERS:
         return None
     if word != base:  # "Omar's is Saturday"

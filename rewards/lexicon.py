@@ -31,6 +31,8 @@ PERSON_VERBS = words(
     " hates himself herself"
 )
 """Verbs whose subject is somebody, whatever its name: "Omar drives"."""
+PLACES = words("inside under behind beside below above over near outside beneath underneath")
+"""Prepositions of place that may open a value ("under the mat") or stand outside its mention."""
 STOP = words(
     "a an the my your his her their our its this that these those i you he she it we they me him them us is are"
     " was were be been being am do does did have has had having will would can could shall should may might must"

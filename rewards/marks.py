@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from rewards.clauses import Clause, Sentence
 from rewards.cues import Cue
-from rewards.lexicon import CHANGE_VERBS
+from rewards.lexicon import CHANGE_VERBS, PLACES
 from rewards.mentions import Mention
 from rewards.standings import Standing, question_mode
 from rewards.text import Text
@@ -16,12 +16,13 @@ from rewards.words import words
 
 NOW, GOTO = 10.0, 6.0
 """Ranks that "now" and "switched to" add."""
-GUESS, _WAS, _ONCE_FIRST = -5.0, -6.0, -8.0
+GUESS, WAS, _ONCE_FIRST = -5.0, -6.0, -8.0
 _PREVIOUS_ASKED = 10.0
 
 _SWAPS = words(
     "swapped swap swapping traded trading exchanged exchanging replaced replace replacing ditched dropped left gave"
 )
+_PARTED = words("gave give given giving threw let put")
 _EQUALS = words("possible likely possibility option")
 _WHEN = words("last in at back earlier")
 _COMPARED = words("earlier older old prior first")
@@ -100,10 +101,14 @@ class ClauseRules:
         if kind is Cue.PAST:
             if word in ("started", "began") and "before" in self.low[max(0, cue[0] - 3) : cue[0]]:
                 return  # "A before you started with B"
+            if word == "superseded" and after and self.close(cue[1], after.mention.first):
+                self.mark_past(after, why)
+                return
             if word == "what" and self.mode.event:
                 return  # "Soup is what you had" to "What did I have?"
             adjectives = {"old", "original", "former", "first"}.intersection(self.low[cue[0] : cue[1]])
-            if adjectives & self.asked.words and not self.mode.previous:
+            named = cue[1] >= len(self.low) or self.low[cue[1]] in self.asked.words  # "my old landlady"
+            if adjectives & self.asked.words and named and not self.mode.previous:
                 return
             if (self.mode.event and (word in _WHEN or self.low[cue[1] - 1] == "ago")) or (
                 cue[1] - cue[0] == 1 and word in _COMPARED and word in self.asked.words
@@ -159,7 +164,7 @@ class ClauseRules:
                 if self.mode.previous:
                     target.rank += 3.0
                 else:
-                    target.rank += _WAS
+                    target.rank += WAS
         elif kind is Cue.UNTIL:
             self.until(cue, before, after)
         elif kind is Cue.BEFORE:
@@ -211,7 +216,7 @@ class ClauseRules:
 
     def close(self, a: int, b: int) -> bool:
         """Whether only articles and the like stand between two places."""
-        return b - a <= 3 and all(not w[0].isalpha() or w in LIGHT for w in self.low[a:b])
+        return b - a <= 3 and all(not w[0].isalpha() or w in LIGHT or w in PLACES for w in self.low[a:b])
 
     def verges(self, a: int, b: int) -> bool:
         """Like close, and across "getting", "you bought" too: "before getting the M"."""
@@ -311,6 +316,9 @@ class ClauseRules:
                 self.mark_past(a, " ".join(bare))
                 self.mark_now(b, " ".join(bare), GOTO)
         for s in here:
+            parted = low[s.mention.last : s.mention.last + 1] in (["up"], ["away"], ["out"], ["go"])
+            if parted and not _PARTED.isdisjoint(low[max(clause.first, s.mention.first - 3) : s.mention.first]):
+                self.mark_past(s, "given up")  # "You gave M up"
             i = s.mention.first - 1
             while i >= clause.first and low[i] in ("the", "a", "an", "your", "my", "about", "just"):
                 i -= 1

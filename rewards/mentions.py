@@ -189,7 +189,8 @@ def _part_of_more(reading: Reading, form: Form, k: int, at: int, end: int, first
     if form.proper:
         if first and low[first - 1] in _NAME_BEGINNINGS and size == 1:
             return True
-        if last < len(low) and low[last] in _NAME_ENDINGS:
+        summed = last + 1 < len(low) and low[last] == "plus" and low[last + 1][0].isalnum()
+        if last < len(low) and low[last] in _NAME_ENDINGS and not summed:
             return True
     # the head noun left out: what follows must not be another noun ("road trip" for "road bike")
     if end - at < size - k and not form.needed[-1] and not form.proper and form.words[-1] not in reading.words[at:end]:

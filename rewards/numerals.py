@@ -44,6 +44,7 @@ class Quantity(NamedTuple):
     last: int
 
 
+_SOURCES = words("session note message chat entry conversation memory place record line")
 _COUNTABLE_AFTER_ONE = frozenset(("time", "times"))
 _NOT_A_NUMBER_BEFORE = words(
     "no any some every each this that which another other the only not last next new old first second right wrong"
@@ -259,6 +260,8 @@ class Numerals:
         after = self.low[i + 1] if i + 1 < self.n else "."
         if after in _COUNTABLE_AFTER_ONE or after in DURATIONS or after in SCALES:
             return True
+        if after in _SOURCES and "another" in self.low[i + 2 : i + 14]:
+            return False  # "one session says ..., another ..."
         if before in _NOT_A_NUMBER_BEFORE or after in ("of", "another", "that", "day"):
             return False
         return not (after in _NOT_A_NUMBER_AFTER and before.endswith(("est", "er", "ed")) and before.isalpha())

@@ -121,6 +121,10 @@ def _same_date(gold: tuple, seen: tuple) -> bool:
     return not (gold[0] and seen[0] and gold[0] != seen[0]) and (not gold[0] or bool(seen[0]) or bool(gold[2]))
 
 
+_PERIODS = {"daily": 1.0, "day": 1.0, "week": 7.0, "weekly": 7.0, "month": 30.0, "monthly": 30.0, "year": 365.0}
+"""Days of the period that a question names ("How many times a week?")."""
+
+
 def _number_matches(plain: Quantity, other: Quantity, asked: frozenset[str], *, plain_is_gold: bool) -> bool:
     value = plain.value
     assert isinstance(value, float | int)
@@ -154,7 +158,11 @@ def _number_matches(plain: Quantity, other: Quantity, asked: frozenset[str], *, 
         )
     if other.kind == "rate":
         assert isinstance(other.value, tuple)
-        return _close(value, other.value[0]) and bool(asked & {"many", "times", "often"})
+        periods = {days for word, days in _PERIODS.items() if word in asked}
+        if periods and other.value[1] not in periods:
+            return False
+        often = "often" in asked and plain_is_gold
+        return _close(value, other.value[0]) and (often or bool(asked & {"many", "times"}))
     if other.kind == "date":
         assert isinstance(other.value, tuple)
         return bool(asked & {"year", "when"}) and other.value[0] == value and 1800 <= value <= 2199

@@ -6,6 +6,7 @@ from bisect import bisect_right
 
 from rewards.clauses import Clause, Sentence
 from rewards.cues import Cue
+from rewards.lexicon import PLACES
 from rewards.standings import Standing
 from rewards.text import BOX_CLOSE, BOX_OPEN
 from rewards.words import words
@@ -15,7 +16,10 @@ _FINAL, _SO, _HEADLINE, _ASIDE = 20.0, 13.0, 7.0, -15.0
 """Ranks that a box, a labelled answer, "so", a bare first sentence and a footnote add."""
 _SO_WORDS = words("so therefore thus hence consequently accordingly ultimately overall meaning which")
 _EXPLAINERS = words("reasoning explanation rationale justification why because details background context")
-_FILLER = words("the a an at in on it it's is its to your my about around of and by you're they are that's that")
+_FILLER = words(
+    "or maybe perhaps possibly with the a an at in on it it's is its to your my about around of and"
+    " by you're they are that's that"
+)
 
 
 def conclusions(low: list[str], sentences: list[Sentence], standings: list[Standing]) -> None:
@@ -82,14 +86,19 @@ def boxes(low: list[str], standings: list[Standing]) -> None:
 def headline(low: list[str], sentences: list[Sentence], standings: list[Standing]) -> None:
     """A first sentence that is a bare value is the answer, unless bare values are listed."""
     bare: list[Standing] = []
+    counted = any(s.mention.quantity is not None for s in standings)  # a unit may follow
     for s in standings:
         sentence = sentences[s.sentence]
         extra = [
             w
             for i, w in enumerate(low[sentence.first : sentence.last], start=sentence.first)
-            if not s.mention.first <= i < s.mention.last and w[0].isalnum() and w not in _FILLER
+            if not s.mention.first <= i < s.mention.last
+            and w[0].isalnum()
+            and w not in _FILLER
+            and w not in PLACES
+            and not (len(w) == 1 and low[i + 1 : i + 2] == [":"])
         ]
-        if len(extra) <= (1 if s.mention.quantity is not None else 0):
+        if len(extra) <= counted:
             bare.append(s)
         elif len(bare) == 0:
             return
@@ -97,7 +106,8 @@ def headline(low: list[str], sentences: list[Sentence], standings: list[Standing
             return
         if len(bare) > 3:
             break
-    if bare and bare[0] is standings[0] and not bare[0].dead and len({s.key for s in bare}) == 1:
+    doubtful = bool(bare) and any(note.startswith("doubtful") for note in bare[0].notes)
+    if bare and not doubtful and bare[0] is standings[0] and not bare[0].dead and len({s.key for s in bare}) == 1:
         bare[0].rank += _HEADLINE
         bare[0].notes.append("headline")
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from eval.grader_report import agreement, by_kind, check_golds, disagreements, grade_case, read_lines, run, stale_forms
+from generators.timelines import generate
 from rewards.currency import grade, mentions_value
 from tests.conftest import SHARED
 
@@ -37,6 +38,32 @@ def test_labelled_cases(path: Path, verdicts: float, rewards: float) -> None:
     assert sum(line.r_cur for line in lines) >= rewards * n
     assert {line.kind for line in lines} >= NEVER_REWARDED
     assert not [line.kind for line in lines if line.kind in NEVER_REWARDED | GAMED and line.false_positive]
+
+
+def test_answer_templates_over_generated_questions() -> None:
+    """Ways to commit, to deny, to take back and to offer everything, filled with the values of generated questions."""
+    templates = read_lines(VARIATIONS.with_name("grader_templates.jsonl"))
+    rows = [generate(seed) for seed in range(7000, 7060)]
+    rows = [
+        r
+        for r in rows
+        if r["asks"] == "current" and r["stale"] and not r["abstain"] and r["tags"]["person"] == "user"
+        if r["gold"] not in ("Yes", "No", "cancelled") and "before" not in r["question"].lower()
+    ][:12]
+    assert len(rows) == 12
+    agreed, paid = 0, []
+    for row in rows:
+        for t in templates:
+            old, older = row["stale"][0], row["stale"][-1]
+            answer = t["template"].format(G=row["gold"], S=old, T=older, D=row["sessions"][-1]["date"])
+            graded = grade(answer, row["gold"], row["stale"], question=row["question"])
+            same = graded.verdict == t["verdict"] or (
+                t["verdict"] == "wrong" and graded.verdict in ("hedged", "refused")
+            )
+            agreed += same
+            paid += [answer] if graded.r_cur and t["verdict"] != "correct" else []
+    assert not paid
+    assert agreed >= 0.96 * len(rows) * len(templates)
 
 
 def test_rewards_follow_the_verdict() -> None:
