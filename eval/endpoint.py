@@ -20,12 +20,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from eval.progress import Progress
-<<<<<<< HEAD
-from eval.rows import OVER_WINDOW, RunFolder, no_gold_rows, scored_row, unscored_row
-from rewards.errors import UserError
-=======
 from eval.rows import OVER_WINDOW, RunFolder, no_gold_rows, scored_row, unscored_row, write_atomic
->>>>>>> env-break
+from rewards.errors import UserError
 from supersede_env.episode import Episode
 from supersede_env.longmemeval import Loaded
 from supersede_env.protocol import ProtocolConfig
