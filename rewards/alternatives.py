@@ -9,7 +9,7 @@ from rewards.lexicon import STOP
 from rewards.mentions import OTHER
 from rewards.standings import Standing
 from rewards.text import Text
-from rewards.units import DURATIONS, MONTHS, WEEKDAYS
+from rewards.units import DURATIONS, MONTHS, NUMBER_WORDS, WEEKDAYS
 from rewards.values import Question, Value, canon
 from rewards.words import words
 
@@ -104,8 +104,11 @@ def _joined_known(text: Text, s: Standing, standings: list[Standing]) -> str:
     return ""
 
 
-_ADDS = words("or also additionally too moreover plus likewise well addition possibly maybe perhaps")
-_BARE = words("it's it is as in the a an at on and that's that , :")
+_ADDS = words(
+    "alternative alternatively backup fallback or also additionally too moreover plus likewise well addition possibly"
+    " maybe perhaps"
+)
+_BARE = words("answer choice guess it's it is as in the a an at on and that's that , :")
 
 
 def _added(text: Text, lead: Standing, standings: list[Standing], sentences: list[Sentence]) -> str:
@@ -128,6 +131,8 @@ def _or_beside(text: Text, s: Standing, standings: list[Standing]) -> str:
         i += 1
     per = i + 1 < n and low[i] == "/" and (low[i + 1] in DURATIONS or low[i + 1] in ("person", "night", "pp", "each"))
     offered = i + 1 < n and low[i] in _OR and low[i + 1] not in _NOT_ALTERNATIVES and low[i + 1] != "rather" and not per
+    if i + 1 < n and low[i] == "or" and low[i + 1] in ("fewer", "more", "less") and s.mention.quantity is not None:
+        offered = True  # a bound, not a value
     if i + 2 < n and low[i] in _OR and low[i + 1 : i + 3] in (["any", "other"], ["something", "else"]):
         offered = True
     if offered and (low[i] != "/" or not low[i + 1][0].isdigit() or s.mention.quantity is not None):
@@ -226,7 +231,7 @@ _TIMED = frozenset(
 
 
 _SEPARATORS = frozenset((",", "/", "\n", "|", "&", "and", "or", ";", "•", ".", "(", ")", ":", "then"))
-_PREPOSITIONS = words("at in on with for near")
+_NUMBER_SIGNS = words("pg p pp no nr vol ch")
 _ITEM_WORDS = words("the a an your my in at on to of with for by")
 
 
@@ -245,7 +250,7 @@ def _bare_list(
     }
     items: list[list[int]] = [[]]
     for i, w in enumerate(low):
-        if i not in owned and w in _SEPARATORS:
+        if i not in owned and w in _SEPARATORS and not (w == "." and low[i - 1] in _NUMBER_SIGNS):
             if w in "():":
                 return ""
             items.append([])
@@ -275,8 +280,8 @@ def _bare_list(
             model is None or model.kind in ("date", "clock", "colon")
         ):
             continue
-        if model is not None and words[0] in _PREPOSITIONS:
-            continue  # "Thursday, at the pub"
+        if model is not None and not any(w[0].isdigit() or w in NUMBER_WORDS for w in words):
+            continue  # "$95, and parts cost extra"
         foreign += 1
     if not foreign:
         return ""

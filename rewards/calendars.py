@@ -6,7 +6,7 @@ from rewards.numerals import Numerals, Quantity, words_to_number
 from rewards.units import AM_PM, MONTHS, NUMBER_WORDS, ORDINAL_WORDS, WEEKDAYS
 from rewards.words import words
 
-BEFORE_A_DAY = words("on every each next this last until till since from to and or in by of , ( / - |")
+BEFORE_A_DAY = words("& + on every each next this last until till since from to and or in by of , ( / - |")
 
 
 _MINUTE_WORDS = frozenset(("five", "ten", "twenty"))

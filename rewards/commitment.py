@@ -22,6 +22,8 @@ _TELLERS = words("you i we he she they it your")
 _PRONOUNS = words("it that this which they those it's that's these")
 _DENIED = words("right true correct current valid accurate the it yours anymore so up case your what where mine")
 _HERE = words("and here there once first in one place note another")
+_ENDINGS = words("took came left went became got")
+_SIGNS = words("+ - × * x")
 _ELSE = words("otherwise else")
 _ADDRESSES = words("mean meant ask asking understand read reading remember recall want wondering")
 _STRING = words(", ; ( ) : the a an your my maybe perhaps possibly also either even just - & . at in on to") | {"\n"}
@@ -34,6 +36,7 @@ class Resolver(ClauseRules):
     def run(self) -> list[Standing]:
         if not self.standings:
             return []
+        self.sums()
         for clause in self.clauses:
             self.cues_of(clause)
         self.carry_over()
@@ -51,6 +54,18 @@ class Resolver(ClauseRules):
         corrections(self.low, self.clauses, self.standings)
         return self.standings
 
+    def sums(self) -> None:
+        """ "9 + 2 = 11" states its result only."""
+        if "=" not in self.low:
+            return
+        for s in self.standings:
+            after = self.low[s.mention.last : s.mention.last + 8]
+            added = bool(after) and (
+                after[0] in _SIGNS or (after[0] == "=" and self.low[s.mention.first - 1] in _SIGNS)
+            )
+            if s.mention.quantity is not None and "=" in after and added:
+                self.kill(s, "a term of a sum")
+
     def carry_over(self) -> None:
         """A clause of cues alone colours its neighbour: "Earlier, M"; "M, but that is outdated"; A → B."""
         last: Standing | None = None
@@ -63,7 +78,8 @@ class Resolver(ClauseRules):
                 continue
             if clause.opener == "→" and last is not None and last.clause == number - 1:
                 self.mark_past(last, "→")
-            bracketed = clause.opener == "(" and last is not None and last.clause >= number - 1
+            led = number + 1 < len(self.clauses) and self.clauses[number + 1].opener == ":"
+            bracketed = clause.opener == "(" and not led and last is not None and last.clause >= number - 1
             if bracketed and last is not None and self.remark(clause, last):
                 continue
             cue = next(
@@ -79,6 +95,11 @@ class Resolver(ClauseRules):
             pronoun = any(w in _PRONOUNS for w in self.low[max(clause.first, cue[0] - 3) : cue[0] + 1]) and (
                 cue[0] - clause.first <= 4
             )
+            turned_down = cue[2] is Cue.LEAVE and self.low[cue[0]] in ("refused", "declined")
+            pronoun = pronoun or (turned_down and bool({"he", "she"} & set(self.low[clause.first : cue[0]])))
+            if cue[2] is Cue.UNTIL and last is not None and last.clause == number - 1 and self.over(clause, last):
+                self.mark_past(last, self.text.quote(clause.first, clause.last))  # "M did, until someone took over"
+                continue
             if last is not None and pronoun and clause.sentence - last.sentence <= 1 and cue[2] is not Cue.CURRENT:
                 if cue[2] is Cue.NEG:
                     rest = self.low[cue[1] : clause.last]
@@ -102,6 +123,10 @@ class Resolver(ClauseRules):
                     self.mark_past(target, self.quote(cue))
             elif cue[2] in (Cue.CURRENT, Cue.AFTER):
                 self.mark_now(target, self.quote(cue))
+
+    def over(self, clause: Clause, last: Standing) -> bool:
+        verbs = (w for w in self.low[clause.first : clause.last] if w.endswith("ed") or w in _ENDINGS)
+        return clause.sentence == last.sentence and any(verbs)
 
     def remark(self, clause: Clause, last: Standing) -> bool:
         """ "M (old)", "M (until May)", "M (since 2022)"."""

@@ -82,7 +82,8 @@ PHRASES: dict[Cue, str] = {
         except | excludes | definitely not | ruled out | rule out | nothing to do with | unlike
     """,
     Cue.PAST: """
-        ceased to be | stopped being | a thing of the past | thing of the past | things of the past | having been
+        was considered | were considered | was an option | is closed | has closed | is shut | ceased to be
+        stopped being | a thing of the past | thing of the past | things of the past | having been
         is behind you
         is out | are out | stepped down | stepped aside | back in | are over | no longer | not anymore
         what you had | the one you had | not any more | anymore | any longer | used to | formerly | previously
@@ -124,7 +125,7 @@ PHRASES: dict[Cue, str] = {
         in force | in effect | is home | wins | prevails | takes precedence | nothing has changed since
     """,
     Cue.LEAVE: """
-        disregard | disregarding | ignore | ignoring | forget | forget about
+        refused | declined | preferred to | disregard | disregarding | ignore | ignoring | forget | forget about
         updated from | revised from | amended from | you're over | you are over | bored of | bored with
         had enough of | weary of
         who followed | which followed | that followed | who succeeded | who replaced
@@ -146,7 +147,7 @@ PHRASES: dict[Cue, str] = {
         fell out with | moved out from | turned your back on | weaned off | cut out | retired from | over from
     """,
     Cue.GOTO: """
-        gave you | gives you | assigned you | moved you to
+        ordered from | decided on | booked with | signed with | gave you | gives you | assigned you | moved you to
         been replaced by | was replaced by | were replaced by | is replaced by | got replaced by | been replaced with
         was replaced with | were replaced with | is replaced with
         opened one with | opened one at | signed up with | signed up for | signed on with | enrolled in | settled into
@@ -200,7 +201,8 @@ PHRASES: dict[Cue, str] = {
         in the event
     """,
     Cue.FINAL: """
-        so | therefore | thus | hence | consequently | accordingly | in conclusion | to conclude | in summary
+        that makes | so | therefore | thus | hence | consequently | accordingly | in conclusion | to conclude
+        in summary
         to summarize | to summarise | in short | to sum up | all in all | overall | the answer is | my answer is
         the answer would be | my answer would be | the answer to the question is | the answer to your question is
         correct answer is | final answer | the final answer | i conclude | we can conclude | i can conclude
@@ -225,7 +227,7 @@ PHRASES: dict[Cue, str] = {
         or no | let me check again | let me recheck | i got that wrong | i had that wrong
     """,
     Cue.REFUSAL: """
-        i don't have your | i do not have your | i don't have a
+        not something you've | isn't something you've | i don't have your | i do not have your | i don't have a
         only ever mentioned | only ever told | only ever said | only ever talked
         only know | only have | only got
         but not how | but not what | but not which | but not when | but not where | but not who | not the new

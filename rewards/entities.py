@@ -76,6 +76,9 @@ def belongs_to_other(
     """(whether the mention is about someone else, who the clause is about when that is someone else, else "").
     ``inherited`` is the latter for the clause before: "she" may stand for it."""
     low = text.lower
+    last = mention.last
+    if asked.who and last < len(low) and low[last - 1].endswith("'s") and low[last] in PERSONS:
+        return True, low[last]  # "Oskar's sister Vera" names the sister
     verdict: bool | None = None
     subject: str | None = None
     start = max(clause.first, mention.first - REACH)
@@ -189,7 +192,8 @@ def _entity(text: Text, i: int, asked: Asked, start: int) -> bool | None:
         owner = word.endswith("'s")
         if canon(base) in asked.persons:
             return None if owner and canon(following) in PERSONS else False
-        if asked.who and not asked.persons and low[max(0, i - 2)] != "for":
+        owns = owner and following not in STOP and canon(following) in asked.content
+        if asked.who and not asked.persons and low[max(0, i - 2)] != "for" and not owns:
             return None
         by_marriage = low[i + 1 : i + 5] == ["-", "in", "-", "law"]
         if (following == "-" and not by_marriage) or following[0].isdigit() or not _owned(low, i, start):
@@ -200,6 +204,9 @@ def _entity(text: Text, i: int, asked: Asked, start: int) -> bool | None:
     own = word != base and following in ("is", "was") and word_opens(low, i) and word not in STOP
     if own and base not in asked.content | _NO_NAMES | _TIME_OWNERS:
         return True  # "Rolf's is M"
+    theirs = word != base and following not in STOP and canon(following) in asked.content
+    if theirs and word not in STOP and base not in asked.content | _NO_NAMES | _TIME_OWNERS:
+        return True  # "Vera's emergency contact"
     if asked.who or word in STOP or base in _TIME_OWNERS:
         return None
     if word != base:  # "Omar's is Saturday"
@@ -208,6 +215,10 @@ def _entity(text: Text, i: int, asked: Asked, start: int) -> bool | None:
     if following in PERSON_VERBS and opens:
         return True  # "Omar lives in"
     if word not in _NO_NAMES and word[-2:] != "ly" and canon(word) not in asked.content:
+        if low[i - 1] == "what" and i and following in ("is", "was", "does"):
+            return True  # "Law is what Piet is studying"
+        if following == "is" and opens and asked.named and low[i + 2 : i + 4] == ["the", "one"]:
+            return True
         if following == "has" and (opens or low[i - 1] in ("that", "which", "what")):
             return True  # "Maya has 2", "the number that Carla has won"
         if (

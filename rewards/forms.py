@@ -206,6 +206,7 @@ def _forms_of_item(piece: str, asked: Question) -> list[Form]:
 
 _SUBJECTS = words("you i we it he she they the there you've i've we've it's your my")
 _PRONOUNS = words("you i we it he she they you've i've we've")
+_SPEAKS = {"said": "say", "says": "say", "told": "tell", "advised": "advise", "decided": "decide"}
 _FINITE = words("is are was were am have has had do does did will would can could you've i've we've it's he's she's")
 
 
@@ -226,7 +227,11 @@ def _word_forms(text: Text, asked: Question) -> list[Form]:
         option = _chosen_option(keep, asked)
         if option is not None:
             return [option]
-        reduced = [(w, p) for w, p in keep if w not in asked.canon and low[p] not in STOP and w[0].isalnum()]
+        reduced = [
+            (w, p)
+            for w, p in keep
+            if w not in asked.canon and low[p] not in STOP and w[0].isalnum() and _SPEAKS.get(w) not in asked.words
+        ]
         reduced = [(w, p) for w, p in reduced if w not in asked.known] or reduced
         if not reduced:
             reduced = keep

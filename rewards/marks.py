@@ -22,6 +22,7 @@ _PREVIOUS_ASKED = 10.0
 _SWAPS = words(
     "swapped swap swapping traded trading exchanged exchanging replaced replace replacing ditched dropped left gave"
 )
+_CONTRASTS = words("instead rather as unlike")
 _PARTED = words("gave give given giving threw let put")
 _EQUALS = words("possible likely possibility option")
 _WHEN = words("last in at back earlier")
@@ -129,7 +130,7 @@ class ClauseRules:
             if target and not (word == "still" and any(note.startswith("doubtful") for note in target.notes)):
                 self.mark_now(target, why)
         elif kind is Cue.NEG:
-            target = after or before
+            target = after if word in _CONTRASTS else after or before
             if target and not self.negates_leaving(cue, clause):
                 self.kill(target, f"negated ({why})")
         elif kind is Cue.LEAVE:

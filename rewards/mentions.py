@@ -230,6 +230,8 @@ def _find_list(reading: Reading, form: Form, asked: Question) -> list[tuple[int,
     return out
 
 
+_THROUGH = words("to through thru till until -")
+_LISTED = words(", and & + / plus ( or")
 _DENIALS = words("no not without never minus except excluding nor neither")
 
 
@@ -241,6 +243,12 @@ def _item_denied(reading: Reading, window: list[tuple[int, int, int]]) -> bool:
     if any(i not in items and (low[i] in _DENIALS or low[i].endswith("n't")) for i in between):
         return True
     for (_, a, _), (b, _, _) in pairwise(window):  # "a fern plus a cactus; the bonsai died": another statement
+        gap = low[a:b]
+        if gap and all(w in _THROUGH for w in gap):
+            return True  # "Monday to Friday" is more than its ends
+        ends = [w for w in gap if w not in SKIPPED]
+        if len(ends) > 2 and ends[0] in _LISTED and ends[-1] in _LISTED and not any(w in ".;\n" for w in gap):
+            return True  # one more item in between
         if ";" in low[a:b] and any(w[0].isalnum() and w not in STOP for w in low[a:b]):
             return True
     return False

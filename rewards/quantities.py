@@ -57,7 +57,8 @@ class _Parser(Calendar):
         if token in MONTHS:
             return self.month_first(i)
         if token in WEEKDAYS:
-            if len(token) <= 3 and self.n > 2 and (i == 0 or low[i - 1] not in BEFORE_A_DAY):
+            listed = i == 0 and low[1:2] in (["&"], ["/"], ["+"])
+            if len(token) <= 3 and self.n > 2 and not listed and (i == 0 or low[i - 1] not in BEFORE_A_DAY):
                 return None  # "he sat", "the sun", "to wed"
             return Quantity("weekday", WEEKDAYS[token], "", WEEKDAYS[token], token, i, i + 1)
         if token in FREQUENCY_WORDS:

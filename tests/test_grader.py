@@ -15,6 +15,7 @@ from tests.conftest import SHARED
 VARIATIONS = Path(__file__).parent / "data" / "grader_variations.jsonl"
 OWN_SUITE = VARIATIONS.with_name("grader_own_suite.jsonl")
 CHATTY = VARIATIONS.with_name("grader_fresh_suite.jsonl")
+REASONED = VARIATIONS.with_name("grader_reasoned_suite.jsonl")
 CASES = SHARED / "cases" / "answers.jsonl"
 NEVER_REWARDED = {"hedge_list", "echo_gaming", "digit_boundary", "compound_fragment", "negation_past", "two_entity"}
 GAMED = {"reward_hacking", "generated"}
@@ -28,8 +29,14 @@ def suite(path: Path) -> list[dict]:
 
 @pytest.mark.parametrize(
     ("path", "verdicts", "rewards"),
-    [(CASES, 0.99, 0.99), (VARIATIONS, 0.99, 0.995), (OWN_SUITE, 0.98, 0.99), (CHATTY, 0.97, 0.985)],
-    ids=["given", "variations", "own suite", "chatty"],
+    [
+        (CASES, 0.99, 0.99),
+        (VARIATIONS, 0.99, 0.995),
+        (OWN_SUITE, 0.98, 0.99),
+        (CHATTY, 0.97, 0.985),
+        (REASONED, 0.96, 0.98),
+    ],
+    ids=["given", "variations", "own suite", "chatty", "reasoned"],
 )
 def test_labelled_cases(path: Path, verdicts: float, rewards: float) -> None:
     lines = by_kind(suite(path))
