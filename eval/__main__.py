@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Callable
 from importlib import import_module
@@ -43,4 +44,6 @@ def main(args: list[str]) -> int:
 
 
 if __name__ == "__main__":
+    # `timeout`, a batch system or a container says SIGTERM: end as on Ctrl-C, so that no evaluator goes on alone
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     sys.exit(main(sys.argv[1:]))

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 from typing import NoReturn
 
-from supersede_env.errors import UserError, refuse_unknown
+from rewards.errors import UserError, refuse_unknown
 
 
 class Parser(argparse.ArgumentParser):

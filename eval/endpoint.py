@@ -10,6 +10,7 @@ import argparse
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from eval.progress import Progress
-from eval.rows import OVER_WINDOW, RunFolder, no_gold_rows, scored_row, unscored_row
+from eval.rows import OVER_WINDOW, RunFolder, no_gold_rows, scored_row, unscored_row, write_atomic
 from rewards.errors import UserError
 from supersede_env.episode import Episode
 from supersede_env.longmemeval import Loaded
@@ -66,6 +67,7 @@ def evaluate(job: Job, folder: RunFolder, lock: int) -> None:
                 except subprocess.TimeoutExpired:
                     progress.show(_count_lines(traces))
         except KeyboardInterrupt:
+            process.send_signal(signal.SIGINT)  # a terminal sent it already, `kill` did not; it takes no harm from two
             process.wait()
             folder.replace(rows_of(traces, job))
             raise
@@ -92,6 +94,7 @@ def evaluator_command(job: Job, folder: Path) -> list[str]:
     flags = ["--no-rich", "--no-push"]
     resolved = folder / TRACES / "configs" / "resolved" / "eval.json"
     if resolved.is_file() and (folder / TRACES / "traces.jsonl").is_file():
+        _take_up(resolved, job, folder)
         return [str(program), "@", str(resolved), "--resume"]
     if old_api:
         flags.append("--no-serve")
@@ -113,6 +116,22 @@ def evaluator_command(job: Job, folder: Path) -> list[str]:
     }
     pairs = [part for name, value in settings.items() if value is not None for part in (f"--{name}", str(value))]
     return [str(program), "supersede-env", *pairs, *flags]
+
+
+def _take_up(resolved: Path, job: Job, folder: Path) -> None:
+    """Put what may differ from the last time into the saved configuration, from which alone the evaluator resumes.
+
+    These shape no result: where the endpoint, its key, the data and the run folder are, and how much runs at once.
+    """
+    options = job.options
+    try:
+        config = json.loads(resolved.read_text("utf-8"))
+        config["client"] |= {"base_url": options.base_url, "api_key_var": options.api_key_var}
+        config["env"]["taskset"]["path"] = str(Path(options.path).resolve()) if options.path else None
+        config |= {"max_concurrent": options.max_concurrent, "output_dir": str(folder.resolve())}
+    except (ValueError, KeyError, TypeError):
+        raise UserError(f"{resolved} is damaged: give another --out, or delete {folder}") from None
+    write_atomic(resolved, json.dumps(config, indent=2))
 
 
 def _have_key(options: argparse.Namespace) -> None:

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -84,31 +85,57 @@ def test_each_fault_leaves_its_row_unscored_with_its_reason_and_resume_mends_it(
         assert "holds another run: its model is 'm', now 'other'" in third.stderr
 
 
-def test_a_cut_rows_file_is_made_anew_and_a_broken_evaluator_is_named(tmp_path: Path) -> None:
+def test_a_cut_rows_file_is_made_anew_and_damage_is_named(tmp_path: Path) -> None:
     data, out = own_episodes(tmp_path, 3), tmp_path / "run"
+    resolved = out / "bounded" / "traces" / "configs" / "resolved" / "eval.json"
+    command = ["--model", "m", "--data", data, "--out", out, "--base-url"]
     with ScriptedEndpoint(oracle, lambda messages, count: "window" if "Harbour2x1 now" in str(messages) else None) as e:
-        command = ["--model", "m", "--base-url", e.url, "--data", data, "--out", out]
-        assert evaluate(*command).returncode == 3
-        e.fault = lambda messages, count: None
-        resolved = out / "bounded" / "traces" / "configs" / "resolved" / "eval.json"
-        config = resolved.read_text()
-        resolved.write_text("{}")
-        broken = evaluate(*command)
-        assert broken.returncode == 2
-        assert "the evaluator failed" in broken.stderr
-        assert broken.stderr.count("\n") == 1
-        resolved.write_text(config)
-        assert evaluate(*command).returncode == 0
-        calls, file = e.count, out / "bounded" / "rows.jsonl"
+        assert evaluate(*command, e.url).returncode == 3
+    config = resolved.read_text()
+    for text, message in (
+        ("{}", "eval.json is damaged"),
+        (config.replace('"budget": 300', '"budget": 0'), "the evaluator failed"),
+    ):
+        resolved.write_text(text)
+        broken = evaluate(*command, e.url)
+        assert (broken.returncode, broken.stderr.count("\n")) == (2, 1)
+        assert message in broken.stderr
+    resolved.write_text(config)
+    with ScriptedEndpoint(oracle) as endpoint:  # the endpoint is now at another port
+        assert evaluate(*command, endpoint.url).returncode == 0
+        assert endpoint.count == 4
+        file = out / "bounded" / "rows.jsonl"
         whole = file.read_text()
         file.write_text(whole[:-40])
-        assert evaluate(*command).returncode == 0
+        assert evaluate(*command, endpoint.url).returncode == 0
         assert file.read_text() == whole
-        assert e.count == calls
+        assert endpoint.count == 4
         file.write_text(whole.replace('"scored"', "scored", 1))
-        assert "rows.jsonl, line 1 is damaged" in evaluate(*command).stderr
+        assert "rows.jsonl, line 1 is damaged" in evaluate(*command, endpoint.url).stderr
         (out / "bounded" / "run.json").write_text("")
-        assert "run.json is damaged" in evaluate(*command).stderr
+        assert "run.json is damaged" in evaluate(*command, endpoint.url).stderr
+
+
+def test_a_terminated_run_ends_its_evaluator_and_resumes(tmp_path: Path) -> None:
+    def slow(messages: Messages) -> str:
+        time.sleep(0.2)
+        return oracle(messages)
+
+    with ScriptedEndpoint(slow) as endpoint:
+        out = tmp_path / "run"
+        args = ["--model", "m", "--base-url", endpoint.url, "--data", own_episodes(tmp_path, 8), "--out", out]
+        args += ["--max-concurrent", "2"]
+        process = subprocess.Popen([sys.executable, "-m", "eval", "supersede", *map(str, args)], stderr=subprocess.PIPE)
+        while endpoint.count < 10:
+            assert process.poll() is None
+            time.sleep(0.05)
+        process.terminate()
+        _, errors = process.communicate(timeout=60)
+        assert process.returncode == 130
+        assert b"interrupted; the same command resumes" in errors
+        assert sum(row["scored"] for row in rows_of(out)) < 8
+        assert evaluate(*args).returncode == 0  # no evaluator holds the folder
+        assert sum(row["scored"] for row in rows_of(out)) == 8
 
 
 def test_a_busy_endpoint_is_asked_again(tmp_path: Path) -> None:

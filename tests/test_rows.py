@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from eval.rows import RunFolder, write_atomic
-from supersede_env.errors import UserError
+from rewards.errors import UserError
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
