@@ -90,7 +90,15 @@ class SupersedeMultiTurnEnv(MultiTurnEnv):
         return state["notes_rollout"].done
 
     async def render_completion(self, state: vf.State) -> None:
-        """The answer turn; the default assumes one growing chat."""
+        """The answer turn; the default assumes one growing chat.
+
+        A rollout that was stopped before it (a prompt over the window, a time or token limit) is failed: the base
+        class would leave it without an error, at reward 0.
+        """
+        rollout = state.get("notes_rollout")
+        if rollout is not None and not rollout.done and state.get("error") is None:
+            stop = state.get("stop_condition") or "an early end"
+            state["error"] = vf.Error(f"no answer: the rollout was stopped by {stop} before its last turn")
         state["completion"] = state["trajectory"][-1]["completion"] if state["trajectory"] else []
 
 

@@ -230,3 +230,21 @@ def test_multiturn_options_are_checked() -> None:
     for options, message in cases:
         with pytest.raises(UserError, match=message):
             load_environment(**options)
+
+
+@pytest.mark.skipif(not OLD_API, reason="MultiTurnEnv lives in verifiers 0.3.x")
+def test_multiturn_fails_a_rollout_that_was_stopped_before_its_answer(tmp_path: Path) -> None:
+    def fault(messages: Messages, count: int) -> str | None:
+        return "window" if "Harbour0x1 now" in messages[-1]["content"] else None
+
+    with ScriptedEndpoint(oracle, fault) as endpoint:
+        command = [str(BIN / "vf-eval"), "supersede-env", "-m", "m", "-b", endpoint.url, "-k", "SCRIPTED_KEY"]
+        command += ["-n", "2", "-r", "1", "-s", "-o", str(tmp_path), "--disable-tui"]
+        command += ["-a", json.dumps({"data": str(own_episodes(tmp_path, 2))})]
+        environment = os.environ | {"SCRIPTED_KEY": "none"}
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, cwd=tmp_path)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    (results,) = tmp_path.glob("evals/*/*/results.jsonl")
+    errors = {row["example_id"]: row["error"] for row in map(json.loads, results.read_text().splitlines())}
+    assert errors[1] is None
+    assert "stopped by prompt_too_long before its last turn" in str(errors[0])
