@@ -10,7 +10,7 @@ import dataclasses
 import json
 from typing import Any
 
-from supersede_env.data import DataConfig, load_episodes
+from supersede_env.data import DataConfig, episodes_told
 from supersede_env.episode import Episode
 from supersede_env.errors import UserError, refuse_unknown
 from supersede_env.options import build
@@ -149,7 +149,7 @@ def load_environment(
     protocol = build(ProtocolConfig, {name: value for name, value in options.items() if name in protocol_fields})
 
     def dataset(config: DataConfig) -> Dataset:
-        episodes = load_episodes(config).episodes
+        episodes = episodes_told(config)
         _refuse_short(episodes, protocol, max_turns)
         return Dataset.from_list([_row(episode) for episode in episodes])
 

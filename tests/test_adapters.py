@@ -199,13 +199,14 @@ def test_max_turns_below_the_rollout_is_refused_before_any_call(tmp_path: Path) 
 def test_validation_proves_every_gold(tmp_path: Path) -> None:
     """The good row is valid; the one whose superseded value would be graded right is not."""
     file = own_episodes(tmp_path, 1)
-    bad = record(1, stale=["Harbour1x2"])
-    file.write_text(file.read_text() + json.dumps(bad) + "\n")
+    bad, without = record(1, stale=["Harbour1x2"]), record(2, gold="")
+    file.write_text(file.read_text() + json.dumps(bad) + "\n" + json.dumps(without) + "\n")
     program = str(BIN / ("validate" if OLD_API else "vf-validate"))
     command = [program, "supersede-env", "--taskset.data", str(file), "--runtime.type", "subprocess", "--no-rich"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=tmp_path)
     assert '"valid": 1' in done.stdout, done.stdout + done.stderr
     assert '"error": 1' in done.stdout or '"invalid": 1' in done.stdout
+    assert "n = 2 (1 unscorable: secret-id-2: no gold answer)" in done.stdout + done.stderr
 
 
 @pytest.mark.skipif(OLD_API, reason="verifiers 0.3.x has MultiTurnEnv")
