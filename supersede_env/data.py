@@ -66,6 +66,8 @@ def episodes_told(config: DataConfig) -> tuple[Episode, ...]:
     loaded = load_episodes(config)
     if loaded.excluded or loaded.unscorable:
         logging.getLogger(__name__).warning("%s: %s", config.data, loaded.summary())
+    if not loaded.episodes:
+        raise UserError(f"{config.data}: no episode to play")
     return loaded.episodes
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 from typing import Any
 
 from supersede_env.data import DataConfig, episodes_told
@@ -145,6 +146,9 @@ def load_environment(
     protocol_fields = ProtocolConfig.__dataclass_fields__
     own = ("stale_weight", "eval_data", "max_turns")
     refuse_unknown(options, [*data_fields, *protocol_fields, *own], "option")
+    for name, value, kind in (("stale_weight", stale_weight, int | float), ("max_turns", max_turns, int)):
+        if isinstance(value, bool) or not isinstance(value, kind) or not math.isfinite(value):
+            raise UserError(f"{name} is {value!r}: give a number")
     data = build(DataConfig, {name: value for name, value in options.items() if name in data_fields})
     protocol = build(ProtocolConfig, {name: value for name, value in options.items() if name in protocol_fields})
 

@@ -219,14 +219,19 @@ def test_multiturn_says_in_one_line_that_it_needs_the_old_api() -> None:
 
 
 @pytest.mark.skipif(not OLD_API, reason="MultiTurnEnv lives in verifiers 0.3.x")
-def test_multiturn_options_are_checked() -> None:
+def test_multiturn_options_are_checked(tmp_path: Path) -> None:
     from supersede_env import load_environment
     from supersede_env.errors import UserError
 
+    empty = tmp_path / "empty.jsonl"
+    empty.touch()
     cases: tuple[tuple[dict[str, Any], str], ...] = (
         ({"presett": "quick"}, "did you mean 'preset'"),
         ({"budget": 0}, "budget is 0"),
         ({"preset": "quick", "num_episodes": 2, "max_turns": 1}, "max_turns is 1"),
+        ({"preset": "quick", "num_episodes": 2, "max_turns": "9"}, "max_turns is '9': give a number"),
+        ({"stale_weight": float("nan")}, "stale_weight is nan: give a number"),
+        ({"data": str(empty)}, "empty.jsonl: no episode to play"),
     )
     for options, message in cases:
         with pytest.raises(UserError, match=message):
