@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
@@ -58,6 +59,16 @@ def load_episodes(config: DataConfig) -> Loaded:
     if config.data.endswith(".jsonl"):
         return _own_file(Path(config.data), config.num_episodes)
     return Loaded(tuple(Episode.from_record(record) for record in generated_records(config)))
+
+
+def episodes_told(config: DataConfig) -> tuple[Episode, ...]:
+    """The episodes alone, for verifiers' datasets; rows that were left out are logged as a warning, never silent."""
+    loaded = load_episodes(config)
+    if loaded.excluded or loaded.unscorable:
+        logging.getLogger(__name__).warning("%s: %s", config.data, loaded.summary())
+    if not loaded.episodes:
+        raise UserError(f"{config.data}: no episode to play")
+    return loaded.episodes
 
 
 def generated_records(config: DataConfig) -> Iterable[dict[str, Any]]:

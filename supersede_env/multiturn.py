@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 from typing import Any
 
 from rewards.errors import UserError, refuse_unknown
-from supersede_env.data import DataConfig, load_episodes
+from supersede_env.data import DataConfig, episodes_told
 from supersede_env.episode import Episode
 from supersede_env.options import build
 from supersede_env.protocol import NoReply, NotesRollout, ProtocolConfig, visible_reply
@@ -90,7 +91,15 @@ class SupersedeMultiTurnEnv(MultiTurnEnv):
         return state["notes_rollout"].done
 
     async def render_completion(self, state: vf.State) -> None:
-        """The answer turn; the default assumes one growing chat."""
+        """The answer turn; the default assumes one growing chat.
+
+        A rollout that was stopped before it (a prompt over the window, a time or token limit) is failed: the base
+        class would leave it without an error, at reward 0.
+        """
+        rollout = state.get("notes_rollout")
+        if rollout is not None and not rollout.done and state.get("error") is None:
+            stop = state.get("stop_condition") or "an early end"
+            state["error"] = vf.Error(f"no answer: the rollout was stopped by {stop} before its last turn")
         state["completion"] = state["trajectory"][-1]["completion"] if state["trajectory"] else []
 
 
@@ -137,11 +146,14 @@ def load_environment(
     protocol_fields = ProtocolConfig.__dataclass_fields__
     own = ("stale_weight", "eval_data", "max_turns")
     refuse_unknown(options, [*data_fields, *protocol_fields, *own], "option")
+    for name, value, kind in (("stale_weight", stale_weight, int | float), ("max_turns", max_turns, int)):
+        if isinstance(value, bool) or not isinstance(value, kind) or not math.isfinite(value):
+            raise UserError(f"{name} is {value!r}: give a number")
     data = build(DataConfig, {name: value for name, value in options.items() if name in data_fields})
     protocol = build(ProtocolConfig, {name: value for name, value in options.items() if name in protocol_fields})
 
     def dataset(config: DataConfig) -> Dataset:
-        episodes = load_episodes(config).episodes
+        episodes = episodes_told(config)
         _refuse_short(episodes, protocol, max_turns)
         return Dataset.from_list([_row(episode) for episode in episodes])
 

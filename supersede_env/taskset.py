@@ -17,7 +17,7 @@ import verifiers.v1 as vf
 from pydantic import model_validator
 
 from rewards.errors import UserError, refuse_unknown
-from supersede_env.data import DataConfig, load_episodes
+from supersede_env.data import DataConfig, episodes_told
 from supersede_env.episode import Episode
 from supersede_env.protocol import NoReply, NotesRollout, ProtocolConfig, visible_reply
 from supersede_env.scoring import Outcome, gold_problem, grade_answer, metrics
@@ -136,7 +136,7 @@ class SupersedeConfig(vf.TasksetConfig):
 class SupersedeTaskset(vf.Taskset[SupersedeTask, SupersedeConfig]):  # ty: ignore[invalid-type-arguments]
     def load(self) -> Iterator[SupersedeTask]:
         protocol = asdict(self.config.protocol_config())
-        for index, episode in enumerate(load_episodes(self.config.data_config()).episodes):
+        for index, episode in enumerate(episodes_told(self.config.data_config())):
             data = SupersedeData(
                 idx=index,  # 0.3.1 needs it; 0.4.0 sets it itself
                 name=episode.id,

@@ -199,13 +199,14 @@ def test_max_turns_below_the_rollout_is_refused_before_any_call(tmp_path: Path) 
 def test_validation_proves_every_gold(tmp_path: Path) -> None:
     """The good row is valid; the one whose superseded value would be graded right is not."""
     file = own_episodes(tmp_path, 1)
-    bad = record(1, stale=["Harbour1x2"])
-    file.write_text(file.read_text() + json.dumps(bad) + "\n")
+    bad, without = record(1, stale=["Harbour1x2"]), record(2, gold="")
+    file.write_text(file.read_text() + json.dumps(bad) + "\n" + json.dumps(without) + "\n")
     program = str(BIN / ("validate" if OLD_API else "vf-validate"))
     command = [program, "supersede-env", "--taskset.data", str(file), "--runtime.type", "subprocess", "--no-rich"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=tmp_path)
     assert '"valid": 1' in done.stdout, done.stdout + done.stderr
     assert '"error": 1' in done.stdout or '"invalid": 1' in done.stdout
+    assert "n = 2 (1 unscorable: secret-id-2: no gold answer)" in done.stdout + done.stderr
 
 
 @pytest.mark.skipif(OLD_API, reason="verifiers 0.3.x has MultiTurnEnv")
@@ -218,15 +219,38 @@ def test_multiturn_says_in_one_line_that_it_needs_the_old_api() -> None:
 
 
 @pytest.mark.skipif(not OLD_API, reason="MultiTurnEnv lives in verifiers 0.3.x")
-def test_multiturn_options_are_checked() -> None:
+def test_multiturn_options_are_checked(tmp_path: Path) -> None:
     from rewards.errors import UserError
     from supersede_env import load_environment
 
+    empty = tmp_path / "empty.jsonl"
+    empty.touch()
     cases: tuple[tuple[dict[str, Any], str], ...] = (
         ({"presett": "quick"}, "did you mean 'preset'"),
         ({"budget": 0}, "budget is 0"),
         ({"preset": "quick", "num_episodes": 2, "max_turns": 1}, "max_turns is 1"),
+        ({"preset": "quick", "num_episodes": 2, "max_turns": "9"}, "max_turns is '9': give a number"),
+        ({"stale_weight": float("nan")}, "stale_weight is nan: give a number"),
+        ({"data": str(empty)}, "empty.jsonl: no episode to play"),
     )
     for options, message in cases:
         with pytest.raises(UserError, match=message):
             load_environment(**options)
+
+
+@pytest.mark.skipif(not OLD_API, reason="MultiTurnEnv lives in verifiers 0.3.x")
+def test_multiturn_fails_a_rollout_that_was_stopped_before_its_answer(tmp_path: Path) -> None:
+    def fault(messages: Messages, count: int) -> str | None:
+        return "window" if "Harbour0x1 now" in messages[-1]["content"] else None
+
+    with ScriptedEndpoint(oracle, fault) as endpoint:
+        command = [str(BIN / "vf-eval"), "supersede-env", "-m", "m", "-b", endpoint.url, "-k", "SCRIPTED_KEY"]
+        command += ["-n", "2", "-r", "1", "-s", "-o", str(tmp_path), "--disable-tui"]
+        command += ["-a", json.dumps({"data": str(own_episodes(tmp_path, 2))})]
+        environment = os.environ | {"SCRIPTED_KEY": "none"}
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, cwd=tmp_path)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    (results,) = tmp_path.glob("evals/*/*/results.jsonl")
+    errors = {row["example_id"]: row["error"] for row in map(json.loads, results.read_text().splitlines())}
+    assert errors[1] is None
+    assert "stopped by prompt_too_long before its last turn" in str(errors[0])
