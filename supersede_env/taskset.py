@@ -63,7 +63,12 @@ class SupersedeTask(vf.Task[SupersedeData, vf.State, SupersedeTaskConfig]):
         return NotesRollout(self.episode.view, ProtocolConfig(**self.data.protocol))
 
     async def finalize(self, trace: vf.Trace, runtime: vf.Runtime) -> None:
-        """Fail a rollout that was stopped before its answer: it is unscored, not wrong."""
+        """Fail a rollout that was stopped before its answer: it is unscored, not wrong.
+
+        A task that nobody has played is scored as no answer: verifiers 0.4's `vf-validate` proves that it does not pass.
+        """
+        if "outcome" not in trace.info and not trace.nodes and trace.stop_condition is None and not trace.errors:
+            trace.info["outcome"] = Outcome(answer="", notes=(), overflows=0, empty_notes=0, turns=0).to_record()
         if "outcome" not in trace.info:
             stop = trace.stop_condition or "an early end"
             raise UserError(f"no answer: the rollout was stopped by {stop} before its last turn")

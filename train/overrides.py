@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import difflib
 import json
+import math
 import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -136,9 +137,13 @@ def _fitted(override: Override, current: Any, *, strict: bool) -> Any:
         return [value]
     if strict and isinstance(current, bool) and not isinstance(value, bool):
         raise UserError(f"{override.key} is '{override.raw}': expected true or false")
-    if strict and isinstance(current, int | float) and isinstance(value, str):
+    if strict and isinstance(current, int | float) and not isinstance(current, bool) and not _is_number(value):
         raise UserError(f"{override.key} is '{override.raw}': expected a number like {current}")
     return value
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def nearest(key: str, config: dict[str, Any]) -> str:
