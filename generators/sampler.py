@@ -63,7 +63,9 @@ class CurriculumSampler:
             chosen += draw.sample(fresh, min(len(fresh), count - len(chosen)))
             if len(chosen) == count:
                 break
-        return chosen
+        # Where the fresh ones run out, known tasks with variance fill the batch rather than leave it short.
+        spare = [t for t in known if t not in chosen]
+        return chosen + draw.sample(spare, min(len(spare), count - len(chosen)))
 
     def _levels(self) -> list[int]:
         """The present difficulty first, then the others by distance, harder before easier."""

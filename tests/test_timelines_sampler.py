@@ -38,6 +38,15 @@ def test_solved_tasks_rest_and_varied_ones_come_back() -> None:
     assert not any(task in batch for batch in later for task in first[1:])
 
 
+def test_known_tasks_with_variance_fill_the_batch_once_the_fresh_ones_are_used_up() -> None:
+    sampler = CurriculumSampler({f"t{i}": 1 for i in range(8)}, promote_at=2.0)
+    for task in sampler.draw(8):
+        sampler.record(task, [0, 1])
+    sampler.draw(1)
+    batch = sampler.draw(8)
+    assert len(set(batch)) == 8
+
+
 def test_success_raises_the_difficulty() -> None:
     sampler = CurriculumSampler(TASKS, window=4)
     for task in sampler.draw(4):
