@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import textwrap
 from typing import Any
 
-from generators.config import config_from_dict
+from generators.config import TimelineConfig, config_from_dict
 from generators.language import SPLITS
 from generators.timelines import DATASET_VERSION, fingerprint, generate, training_set, validation_set
 
@@ -116,10 +117,32 @@ def parser() -> argparse.ArgumentParser:
 def main(argv: list[str] | None = None) -> int:
     args = parser().parse_args(argv)
     try:
-        config = config_from_dict({"preset": args.preset, **json.loads(args.config or "{}")})
+        return _run(args)
     except ValueError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
+    except BrokenPipeError:
+        # The reader, `head` for one, has seen enough; without this the flush at exit fails once more.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def _settings(args: argparse.Namespace) -> TimelineConfig:
+    try:
+        over = json.loads(args.config or "{}")
+    except json.JSONDecodeError as error:
+        raise ValueError(f"--config is not JSON: {error}") from error
+    if not isinstance(over, dict):
+        raise ValueError(f"--config must be a JSON object, got {args.config}")
+    return config_from_dict({"preset": args.preset, **over})
+
+
+def _run(args: argparse.Namespace) -> int:
+    config = _settings(args)
+    if args.count < 0:
+        raise ValueError(f"--count must not be negative, got {args.count}")
+    if args.set and args.config:
+        raise ValueError("--set streams a fixed set, which --config cannot change")
     if args.fingerprints:
         made = {
             "version": DATASET_VERSION,
@@ -132,7 +155,7 @@ def main(argv: list[str] | None = None) -> int:
         print(page(), end="")
         return 0
     if args.set:
-        records = training_set() if args.set == "training" else validation_set()
+        records = (training_set if args.set == "training" else validation_set)(args.preset)
     else:
         records = (generate(seed, config, split=args.split) for seed in range(args.seed, args.seed + args.count))
     for record in records:

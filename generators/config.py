@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
+from generators.language import language
+
 Range = tuple[int, int]
 
 
@@ -205,63 +207,138 @@ PRESETS: dict[str, TimelineConfig] = {
 }
 
 
-def _nearest(name: str, known: Iterable[str]) -> str:
-    close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.0)
+def _nearest(name: object, known: Iterable[str]) -> str:
+    close = difflib.get_close_matches(str(name), list(known), n=1, cutoff=0.0)
     return f"; the nearest is {close[0]!r}" if close else ""
 
 
 def preset(name: str) -> TimelineConfig:
     """The named preset, or a ValueError that says which name is nearest."""
-    if name not in PRESETS:
+    if not isinstance(name, str) or name not in PRESETS:
         raise ValueError(f"unknown preset {name!r}{_nearest(name, PRESETS)}")
     return PRESETS[name]
 
 
 def _checked_keys(data: Mapping[str, Any], of: TimelineConfig | Styles | Asks, where: str) -> None:
+    if not isinstance(data, Mapping):
+        raise ValueError(f"{where} settings must be a mapping of names to values, got {data!r}")
     known = [f.name for f in fields(of)]
     for key in data:
         if key not in known:
             raise ValueError(f"unknown {where} key {key!r}{_nearest(key, known)}")
 
 
+def _whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
 def _range(key: str, value: Any) -> Range:
     """A single number n stands for (n, n)."""
-    pair = (value, value) if isinstance(value, int) else tuple(value)
-    if len(pair) != 2 or not all(isinstance(x, int) for x in pair) or pair[0] > pair[1]:
+    pair = (value, value) if _whole(value) else tuple(value) if isinstance(value, list | tuple) else ()
+    if len(pair) != 2 or not all(_whole(x) for x in pair) or pair[0] > pair[1]:
         raise ValueError(f"{key} must be a number or [lowest, highest], got {value!r}")
     return pair
 
 
-RANGES = ("difficulty", "sessions", "turns", "updates", "distractors", "repeats", "facts", "tips", "chat", "gap_days")
+# The most that a range may ask for. The pools hold people enough for `distractors` and `facts`, and four centuries of
+# sessions are within the calendar.
+LARGEST = {
+    "difficulty": max(LEVELS),
+    "sessions": 400,
+    "turns": 400,
+    "updates": 16,
+    "distractors": 16,
+    "repeats": 100,
+    "facts": 16,
+    "tips": 400,
+    "chat": 100,
+    "gap_days": 365,
+}
+OPTIONAL = ("updates", "distractors", "repeats", "facts")
+"""Ranges that may be None: the difficulty fills them in."""
+PERCENTAGES = ("long_sessions", "echo", "third_person", "preamble")
+SHORTEST_NOTES = 160
+"""Characters that hold the longest note of a single fact with its previous value."""
 
 
 def config_from_dict(data: Mapping[str, Any]) -> TimelineConfig:
     """A config from plain data: an optional `preset` to start from, and any field over it."""
+    _checked_keys(data, PRESETS["curriculum"], "timeline")
     base = preset(data.get("preset", "curriculum"))
-    _checked_keys(data, base, "timeline")
     changes: dict[str, Any] = {}
     for key, value in data.items():
-        if key in RANGES:
-            changes[key] = None if value is None else _range(key, value)
+        if key in LARGEST:
+            changes[key] = None if value is None and key in OPTIONAL else _range(key, value)
         elif key in ("styles", "asks"):
             part = getattr(base, key)
             _checked_keys(value, part, key)
             changes[key] = replace(part, **value)
         elif key in ("attributes", "value_types"):
-            changes[key] = tuple(value)
+            changes[key] = tuple(value) if isinstance(value, list) else value
         elif key != "preset":
             changes[key] = value
     return check(replace(base, **changes))
 
 
+def _check_kinds(config: TimelineConfig) -> None:
+    """Refuse values of the wrong kind or size, whatever the others say."""
+    for name, largest in LARGEST.items():
+        bounds = getattr(config, name)
+        if bounds is None and name in OPTIONAL:
+            continue
+        if not isinstance(bounds, tuple):
+            raise ValueError(f"{name} must be a pair (lowest, highest), got {bounds!r}")
+        low, high = _range(name, bounds)
+        if name == "difficulty" and not 1 <= low <= high <= largest:
+            raise ValueError(f"difficulty runs from 1 to {largest}, got {bounds}")
+        if low < 0 or high > largest:
+            raise ValueError(f"{name} must be within 0 and {largest}, got {bounds}")
+    for name in PERCENTAGES:
+        value = getattr(config, name)
+        if not _whole(value) or not 0 <= value <= 100:
+            raise ValueError(f"{name} is a percentage, got {value!r}")
+    for part in (config.styles, config.asks):
+        for key, value in asdict(part).items():
+            if not _whole(value) or value < 0:
+                raise ValueError(f"{key} must be a whole number and not negative, got {value!r}")
+    for key in ("late", "repeat", "no_update", "forget", "reversion", "increment"):
+        if getattr(config.styles, key) > 100:
+            raise ValueError(f"{key} is a percentage, got {getattr(config.styles, key)}")
+    if not isinstance(config.balanced, bool):
+        raise ValueError(f"balanced must be true or false, got {config.balanced!r}")
+    if not _whole(config.notes_chars) or config.notes_chars < SHORTEST_NOTES:
+        raise ValueError(f"notes_chars must be at least {SHORTEST_NOTES}, got {config.notes_chars!r}")
+
+
+def _check_names(config: TimelineConfig) -> None:
+    """Refuse attributes and value types that do not exist, and question kinds that none of those left can answer."""
+    attributes = language("train").attributes
+    known = {"attributes": list(attributes), "value_types": sorted({a.value_type for a in attributes.values()})}
+    for key, names in known.items():
+        wanted = getattr(config, key)
+        if not isinstance(wanted, tuple):
+            raise ValueError(f"{key} must be a list of names, got {wanted!r}")
+        for name in wanted:
+            if name not in names:
+                raise ValueError(f"unknown {key} name {name!r}{_nearest(name, names)}")
+    left = [
+        a
+        for a in attributes.values()
+        if (not config.attributes or a.name in config.attributes)
+        and (not config.value_types or a.value_type in config.value_types)
+    ]
+    if not left:
+        raise ValueError(f"none of attributes={config.attributes} has one of value_types={config.value_types}")
+    if config.asks.count and not any(a.increments for a in left):
+        raise ValueError("count questions need an attribute that is counted: name one, or set asks.count to 0")
+    if config.asks.current + config.asks.previous + config.asks.change and all(a.value_type == "boolean" for a in left):
+        raise ValueError("only yesno and abstain questions can be about booleans: set the other weights to 0")
+
+
 def check(config: TimelineConfig) -> TimelineConfig:
     """Refuse settings that no episode can satisfy; returns the config unchanged otherwise."""
-    for name in RANGES:
-        bounds = getattr(config, name)
-        if bounds is not None and (bounds[0] < 0 or bounds[0] > bounds[1]):
-            raise ValueError(f"{name} must be a range of numbers from 0 up, got {bounds}")
-    if not 1 <= config.difficulty[0] <= config.difficulty[1] <= max(LEVELS):
-        raise ValueError(f"difficulty runs from 1 to {max(LEVELS)}, got {config.difficulty}")
+    _check_kinds(config)
+    _check_names(config)
     updates = config.updates or (0, max(LEVELS[d][0][1] for d in range(config.difficulty[0], config.difficulty[1] + 1)))
     if updates[1] + 1 > config.sessions[0]:
         raise ValueError(
@@ -272,13 +349,6 @@ def check(config: TimelineConfig) -> TimelineConfig:
         raise ValueError(f"turns must allow an even number from 2 up, got {config.turns}")
     if config.gap_days[0] < 2:
         raise ValueError("gap_days must be at least 2: what happens between two sessions needs a day of its own")
-    for part in (config.styles, config.asks):
-        for key, value in asdict(part).items():
-            if value < 0:
-                raise ValueError(f"{key} must not be negative, got {value}")
-    for key in ("late", "repeat", "no_update", "forget", "reversion", "increment"):
-        if getattr(config.styles, key) > 100:
-            raise ValueError(f"{key} is a percentage, got {getattr(config.styles, key)}")
     if not sum(asdict(config.asks).values()):
         raise ValueError("asks switches every question kind off")
     if not config.styles.explicit + config.styles.implicit + config.styles.paraphrased:

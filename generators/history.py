@@ -121,7 +121,8 @@ def fact_history(
     attribute = bank.attributes[world.slot.attribute]
     values = universe(bank.split, attribute.name)
     if attribute.value_type == "boolean":
-        updates, distractors = min(1, updates), 0 if updates else 1
+        weighed = config.styles.plan + config.styles.hypothetical + config.styles.other
+        updates, distractors = min(1, updates), 0 if updates or not weighed else 1
     k = min(1 + updates + distractors, len(values))
     if k < 1 + updates + distractors:
         distractors = max(0, k - 1 - updates)

@@ -45,7 +45,10 @@ def _evidence(events: list[Event]) -> list[list[int]]:
 
 
 def current_evidence(world: World) -> list[Event]:
-    """The told events that establish the present value: the last change, and what it leans on."""
+    """The told events that establish the present value: the last change, and what it leans on.
+
+    A return without the value's name leans on the change that it undoes and on the tellings of the value before it.
+    """
     own = [e for e in world.told() if e.slot == world.slot]
     effects = [e for e in own if e.kind in EFFECTS]
     last = effects[-1]
@@ -54,6 +57,7 @@ def current_evidence(world: World) -> list[Event]:
     out = [last]
     if not last.named:
         out += [e for e in effects if e.value == last.value]
+        out.append(effects[-2])
     return out
 
 

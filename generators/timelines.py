@@ -24,7 +24,7 @@ from generators.questions import ask, oracle_notes
 from generators.render import day_text, render, stamp
 from generators.world import build
 
-DATASET_VERSION = "1"
+DATASET_VERSION = "2"
 """Changes whenever the bytes of the fixed sets change."""
 
 __all__ = [
@@ -45,6 +45,10 @@ def generate(seed: int, config: TimelineConfig | str = "curriculum", *, split: s
     `split` chooses the phrase banks and value pools: "validation" shares no phrasing and no open-class value with
     "train". The key `history` (true events, oracle notes and answer) is for teachers and tests, never for an agent.
     """
+    if not isinstance(config, str | TimelineConfig):
+        raise ValueError(f"config must be a preset's name or a TimelineConfig (see config_from_dict), got {config!r}")
+    if isinstance(seed, bool) or not isinstance(seed, int):
+        raise ValueError(f"seed must be a whole number, got {seed!r}")
     settings = preset(config) if isinstance(config, str) else check(config)
     if split not in SPLITS:
         raise ValueError(f"unknown split {split!r}; the splits are {', '.join(SPLITS)}")

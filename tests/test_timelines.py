@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -71,9 +72,30 @@ def test_same_arguments_give_the_same_bytes_in_another_process() -> None:
         ({"gap_days": [1, 3]}, r"gap_days must be at least 2"),
         ({"styles": {"late": 120}}, r"late is a percentage"),
         ({"styles": {"increment": 0}}, r"count questions need increments"),
+        ({"sessions": 0}, r"updates need at least 4 sessions"),
+        ({"sessions": None}, r"sessions must be a number or \[lowest, highest\]"),
+        ({"sessions": 6.5}, r"sessions must be a number or \[lowest, highest\]"),
+        ({"sessions": "abc"}, r"sessions must be a number or \[lowest, highest\]"),
+        ({"sessions": True}, r"sessions must be a number or \[lowest, highest\]"),
+        ({"sessions": -6}, r"sessions must be within 0 and 400"),
+        ({"sessions": 10**9}, r"sessions must be within 0 and 400"),
+        ({"distractors": 70}, r"distractors must be within 0 and 16"),
+        ({"gap_days": 10**6}, r"gap_days must be within 0 and 365"),
+        ({"echo": "often"}, r"echo is a percentage, got 'often'"),
+        ({"third_person": 150}, r"third_person is a percentage, got 150"),
+        ({"notes_chars": 0}, r"notes_chars must be at least 160"),
+        ({"balanced": "no"}, r"balanced must be true or false"),
+        ({"styles": 5}, r"styles settings must be a mapping"),
+        ({"styles": {"explicit": "much"}}, r"explicit must be a whole number"),
+        ({"preset": ["hard"]}, r"unknown preset \['hard'\]"),
+        ({"attributes": "home"}, r"attributes must be a list of names"),
+        ({"attributes": ["hoem"]}, r"unknown attributes name 'hoem'; the nearest is 'home'"),
+        ({"value_types": ["money"]}, r"count questions need an attribute that is counted"),
+        ({"value_types": ["boolean"], "asks": {"count": 0}}, r"only yesno and abstain questions"),
+        ([1], r"timeline settings must be a mapping"),
     ],
 )
-def test_bad_settings_are_refused_by_name(data: dict, message: str) -> None:
+def test_bad_settings_are_refused_by_name(data: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         config_from_dict(data)
 
@@ -82,8 +104,10 @@ def test_settings_that_no_history_satisfies_are_refused_when_drawn() -> None:
     crowded = config_from_dict({"sessions": 2, "updates": 1, "repeats": 30, "asks": {"count": 0}})
     with pytest.raises(ValueError, match="no history fits into"):
         generate(0, crowded)
-    with pytest.raises(ValueError, match="no attribute fits a question"):
-        generate(0, config_from_dict({"value_types": ["colour"]}))
+    with pytest.raises(ValueError, match="config must be a preset's name or a TimelineConfig"):
+        generate(0, {"preset": "hard"})  # ty: ignore[invalid-argument-type]
+    with pytest.raises(ValueError, match="seed must be a whole number"):
+        generate("7")  # ty: ignore[invalid-argument-type]
     with pytest.raises(ValueError, match="unknown split 'test'"):
         generate(0, "quick", split="test")
 
@@ -156,6 +180,41 @@ def test_the_command_shows_history_gold_superseded_values_and_evidence(capsys: p
         assert part in shown
     assert main(["--preset", "curiculum"]) == 2
     assert "the nearest is 'curriculum'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--config", "{bad"], "--config is not JSON"),
+        (["--config", "[1]"], "--config must be a JSON object"),
+        (["--config", '{"sessions": 2, "updates": 1, "repeats": 30}'], "no history fits into"),
+        (["--count", "-1"], "--count must not be negative"),
+        (["--set", "training", "--config", '{"echo": 3}'], "--config cannot change"),
+        (["--set", "training", "--preset", "hrad"], "the nearest is 'hard'"),
+    ],
+)
+def test_the_command_refuses_in_one_line(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("error: ")
+    assert error.count("\n") == 1
+    assert message in error
+
+
+def test_a_reader_that_stops_early_sees_no_traceback() -> None:
+    command = f"{sys.executable} -m generators.timelines --count 200 | head -c 20"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, check=True, cwd=ROOT)
+    assert done.stdout.startswith('{"id": "timeline-')
+    assert done.stderr == ""
+
+
+def test_the_command_streams_a_fixed_set_of_the_named_preset(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--set", "validation", "--preset", "control"]) == 0
+    records = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert {r["tags"]["preset"] for r in records} == {"control"}
+    assert len(records) == 300
 
 
 def test_changed_settings_have_ids_of_their_own() -> None:
