@@ -184,7 +184,7 @@ def load_run(folder: Path) -> Run:
     for rows in tasks.values():
         rows.sort(key=lambda row: row.sample)
     _refuse_incomplete(file, tasks, info["n"], info.get("samples"))
-    return Run(folder.name, info, tasks)
+    return Run(f"{folder.parent.name}/{folder.name}", info, tasks)  # .../trained/bounded: both parts tell runs apart
 
 
 def _read(file: Path) -> str:

@@ -65,7 +65,7 @@ class SupersedeTask(vf.Task[SupersedeData, vf.State, SupersedeTaskConfig]):
     async def finalize(self, trace: vf.Trace, runtime: vf.Runtime) -> None:
         """Fail a rollout that was stopped before its answer: it is unscored, not wrong.
 
-        A task that nobody has played is scored as no answer: verifiers 0.4's `vf-validate` proves that it does not pass.
+        A task that nobody has played is scored as no answer: `vf-validate` of 0.4 proves that it does not pass.
         """
         if "outcome" not in trace.info and not trace.nodes and trace.stop_condition is None and not trace.errors:
             trace.info["outcome"] = Outcome(answer="", notes=(), overflows=0, empty_notes=0, turns=0).to_record()
