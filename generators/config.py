@@ -98,7 +98,7 @@ class TimelineConfig:
     value_types: tuple[str, ...] = ()
     """Value types that may be asked about; empty means all."""
     notes_chars: int = 300
-    """Longest oracle note, in characters."""
+    """Longest oracle note, in characters; at least `SHORTEST_NOTES`."""
     styles: Styles = field(default_factory=Styles)
     asks: Asks = field(default_factory=Asks)
 
