@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from generators.language import language
@@ -98,7 +98,7 @@ class TimelineConfig:
     value_types: tuple[str, ...] = ()
     """Value types that may be asked about; empty means all."""
     notes_chars: int = 300
-    """Longest oracle note, in characters."""
+    """Longest oracle note, in characters; at least `SHORTEST_NOTES`."""
     styles: Styles = field(default_factory=Styles)
     asks: Asks = field(default_factory=Asks)
 
@@ -298,7 +298,7 @@ def _check_kinds(config: TimelineConfig) -> None:
         if not _whole(value) or not 0 <= value <= 100:
             raise ValueError(f"{name} is a percentage, got {value!r}")
     for part in (config.styles, config.asks):
-        for key, value in asdict(part).items():
+        for key, value in vars(part).items():
             if not _whole(value) or value < 0:
                 raise ValueError(f"{key} must be a whole number and not negative, got {value!r}")
     for key in ("late", "repeat", "no_update", "forget", "reversion", "increment"):
@@ -312,6 +312,8 @@ def _check_kinds(config: TimelineConfig) -> None:
 
 def _check_names(config: TimelineConfig) -> None:
     """Refuse attributes and value types that do not exist, and question kinds that none of those left can answer."""
+    if config.attributes == () == config.value_types:
+        return
     attributes = language("train").attributes
     known = {"attributes": list(attributes), "value_types": sorted({a.value_type for a in attributes.values()})}
     for key, names in known.items():
@@ -349,7 +351,7 @@ def check(config: TimelineConfig) -> TimelineConfig:
         raise ValueError(f"turns must allow an even number from 2 up, got {config.turns}")
     if config.gap_days[0] < 2:
         raise ValueError("gap_days must be at least 2: what happens between two sessions needs a day of its own")
-    if not sum(asdict(config.asks).values()):
+    if not sum(vars(config.asks).values()):
         raise ValueError("asks switches every question kind off")
     if not config.styles.explicit + config.styles.implicit + config.styles.paraphrased:
         raise ValueError("one of explicit, implicit and paraphrased must be above 0")

@@ -263,6 +263,8 @@ def count_history(
     for _ in range(max(1, updates)):
         sizes = (2, 3, 4, 5, 6, -2, -3) if "dec" in attribute.phrases else (2, 3, 4, 5, 6)
         deltas = [d * step for d in sizes if total + d * step not in totals and 1 < total + d * step < MOST_COUNT]
+        if not deltas:  # no total is left below the limit
+            break
         delta = draw.pick(deltas)
         total += delta
         totals.append(total)

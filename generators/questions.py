@@ -56,8 +56,9 @@ def current_evidence(world: World) -> list[Event]:
         return effects
     out = [last]
     if not last.named:
-        out += [e for e in effects if e.value == last.value]
-        out.append(effects[-2])
+        for i, event in enumerate(effects):
+            if event.value == last.value:
+                out += [event] if event.named else [event, effects[i - 1]]
     return out
 
 

@@ -137,6 +137,16 @@ def test_every_style_is_labelled_and_can_be_switched_off(off: dict, label: str) 
         assert label not in record["tags"]["styles"], record["id"]
 
 
+def test_many_increments_stop_below_the_largest_count() -> None:
+    config = config_from_dict(
+        {"attributes": ["chapters"], "sessions": 20, "updates": 16, "asks": {"current": 0, "previous": 0, "change": 0}}
+    )
+    for seed in range(60):
+        record = generate(seed, config)
+        if record["asks"] == "count":
+            assert int(record["gold"]) < 100
+
+
 def test_question_kinds_and_value_types_are_all_met() -> None:
     records = [generate(seed, "curriculum") for seed in range(400)]
     assert {r["asks"] for r in records} == {"current", "previous", "count", "yesno", "change", "abstain"}

@@ -1,6 +1,7 @@
 """The answers of generated timelines, checked by a replay of the history that shares no code with the maker."""
 
 import re
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -67,6 +68,11 @@ def check(record: dict[str, Any]) -> None:
     assert [e["session"] for e in told] == sorted(e["session"] for e in told)
     said = [e["value"] for e in told if e["asked_slot"] and e["kind"] in TRUE_KINDS]
     assert said[-1] == values[-1]
+    # A return that does not name its value can only be followed with the change that it undoes.
+    effects = [e for e in told if e["asked_slot"] and e["kind"] in TRUE_KINDS]
+    for before, event in pairwise(effects):
+        if event["kind"] == "revert" and not event["named"] and [event["session"], event["turn"]] in record["evidence"]:
+            assert [before["session"], before["turn"]] in record["evidence"], record["id"]
     if record["evidence"]:
         decisive = max(record["evidence"])
         later = [
