@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -200,6 +200,15 @@ def test_warm_start_examples_are_oracle_replies_to_the_protocols_prompts() -> No
         assert [e.reply for e in examples[:-1]] == generated["history"]["oracle_notes"]
 
 
+@pytest.fixture
+def listens_to_ctrl_c() -> Iterator[None]:
+    """A shell without job control starts background jobs with SIGINT ignored; then no Ctrl-C would arrive."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("listens_to_ctrl_c")
 @pytest.mark.parametrize(("owner", "name"), [(RunFolder, "append"), (LocalPolicy, "generate")])
 def test_ctrl_c_leaves_a_run_that_resumes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], owner: type, name: str
