@@ -10,7 +10,6 @@ import argparse
 import json
 import os
 import re
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -67,7 +66,7 @@ def evaluate(job: Job, folder: RunFolder, lock: int) -> None:
                 except subprocess.TimeoutExpired:
                     progress.show(_count_lines(traces))
         except KeyboardInterrupt:
-            process.send_signal(signal.SIGINT)  # a terminal sent it already, `kill` did not; it takes no harm from two
+            process.terminate()  # not SIGINT: a shell may have left that ignored; the evaluator takes no harm from both
             process.wait()
             folder.replace(rows_of(traces, job))
             raise

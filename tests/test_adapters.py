@@ -123,7 +123,7 @@ def test_a_terminated_run_ends_its_evaluator_and_resumes(tmp_path: Path) -> None
 
     with ScriptedEndpoint(slow) as endpoint:
         out = tmp_path / "run"
-        args = ["--model", "m", "--base-url", endpoint.url, "--data", own_episodes(tmp_path, 8), "--out", out]
+        args = ["--model", "m", "--base-url", endpoint.url, "--data", own_episodes(tmp_path, 16), "--out", out]
         args += ["--max-concurrent", "2"]
         process = subprocess.Popen([sys.executable, "-m", "eval", "supersede", *map(str, args)], stderr=subprocess.PIPE)
         while endpoint.count < 10:
@@ -133,9 +133,9 @@ def test_a_terminated_run_ends_its_evaluator_and_resumes(tmp_path: Path) -> None
         _, errors = process.communicate(timeout=60)
         assert process.returncode == 130
         assert b"interrupted; the same command resumes" in errors
-        assert sum(row["scored"] for row in rows_of(out)) < 8
+        assert sum(row["scored"] for row in rows_of(out)) < 16
         assert evaluate(*args).returncode == 0  # no evaluator holds the folder
-        assert sum(row["scored"] for row in rows_of(out)) == 8
+        assert sum(row["scored"] for row in rows_of(out)) == 16
 
 
 def test_a_busy_endpoint_is_asked_again(tmp_path: Path) -> None:
