@@ -18,7 +18,6 @@ from typing import Any, get_args
 
 from eval.baselines import SYSTEMS, Kit, System, build
 from eval.lme_export import export
-from eval.lme_judge import LmeJudge
 from eval.lme_rows import LmeRun, code_version, data_hash, open_run, summarise
 from eval.lme_run import Job, play
 from eval.lme_table import causes, plot, render
@@ -28,6 +27,7 @@ from eval.stats import INVALID_EXIT
 from lme_v2_env.chat import Endpoint
 from lme_v2_env.dataset import TIERS, Dataset, open_dataset
 from lme_v2_env.extractive import ExtractiveReader
+from lme_v2_env.judge import LmeJudge
 from lme_v2_env.memory.api import Mode, RetrievalConfig
 from lme_v2_env.memory.embed import Embedder, embedder_from
 from lme_v2_env.memory.library import Library, TemplateWriter

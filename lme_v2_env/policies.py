@@ -1,0 +1,105 @@
+"""Scripted policies that speak the text protocol: yardsticks for a table, demonstrations for a warm start, test pieces.
+
+A policy is a function of the conversation, as a model is: the same prompts get the same replies whoever plays them.
+`oracle` alone knows more than its prompt: where the evidence of each question is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+import re
+from collections.abc import Callable, Iterable, Sequence
+
+from lme_v2_env.data import Task, explorer_of_world
+from lme_v2_env.extractive import NAMED
+from lme_v2_env.memory.api import searched
+from lme_v2_env.memory.index import STOP_WORDS
+from lme_v2_env.memory.slices import words
+from lme_v2_env.protocol import Message
+
+Policy = Callable[[Sequence[Message]], str]
+
+RAG_STATES = 3
+"""States that `rag` keeps."""
+
+_RESULT = re.compile(r"^\d+\. (t\d+:\d+)", re.MULTILINE)
+_RUNS = re.compile(r"\(t1 to t(\d+)\)")
+
+
+def oracle(tasks: Iterable[Task]) -> Policy:
+    """Keeps the known evidence, then submits."""
+    by_question = {task.question.text: task for task in tasks}
+
+    def policy(messages: Sequence[Message]) -> str:
+        if len(messages) > 2:
+            return "submit()"
+        task = by_question[question_of(messages)]
+        states = list(dict.fromkeys((point.trajectory_id, point.state_index) for point in task.evidence))
+        return f"keep({explorer_of_world(task.world).refs(states)})"
+
+    return policy
+
+
+def anything(messages: Sequence[Message]) -> str:
+    """Opens and keeps states by lot, then submits."""
+    turn = _turn(messages)
+    if turn == 3:
+        return "submit()"
+    key = hashlib.sha256(json.dumps([message["content"] for message in messages]).encode()).digest()
+    draw = random.Random(key)
+    runs = _RUNS.search(_text(messages[1]))
+    state = f"t{draw.randint(1, int(runs[1]) if runs else 10)}:{draw.randint(0, 3)}"
+    return f"open({state})" if turn == 0 else f"keep({state})"
+
+
+def rag(messages: Sequence[Message]) -> str:
+    """Searches with the question and keeps what ranks first, unread."""
+    turn = _turn(messages)
+    if turn == 0:
+        return f"search_states({json.dumps(_query(question_of(messages)))})"
+    found = _RESULT.findall(_text(messages[3]))[:RAG_STATES]
+    return f"keep({', '.join(found)})" if turn == 1 and found else "submit()"
+
+
+def search(messages: Sequence[Message]) -> str:
+    """Searches with the question and with what it names; keeps pages that both find, then the best of each."""
+    question, turn = question_of(messages), _turn(messages)
+    if turn == 0:
+        return f"search_states({json.dumps(_query(question))})"
+    names = [next(filter(None, match)) for match in NAMED.findall(searched(question))]
+    if turn == 1:
+        return f"search_states({json.dumps(' '.join(names) or _query(question))})"
+    if turn > 2:
+        return "submit()"
+    whole, named = (_RESULT.findall(_text(messages[place])) for place in (3, 5))
+    best = [ref for ref in whole if ref in named] + whole[:3] + named[:3]
+    chosen = list(dict.fromkeys(best))[:5]
+    return f"keep({', '.join(chosen)})" if chosen else "submit()"
+
+
+def question_of(messages: Sequence[Message]) -> str:
+    """The question as the protocol's first user message shows it, whatever the wording."""
+    text = _text(messages[1])
+    for mark in ("# The question\n", "Question: "):
+        if mark in text:
+            return text.partition(mark)[2]
+    return text
+
+
+SCRIPTED: dict[str, Policy] = {"random": anything, "rag": rag, "search": search}
+
+
+def _turn(messages: Sequence[Message]) -> int:
+    return sum(message["role"] == "assistant" for message in messages)
+
+
+def _text(message: Message) -> str:
+    content = message["content"]
+    return content if isinstance(content, str) else "".join(part.get("text", "") for part in content)
+
+
+def _query(question: str) -> str:
+    """The question's own words, without those that every question has."""
+    return " ".join(dict.fromkeys(word for word in words(searched(question)) if word not in STOP_WORDS))
