@@ -22,8 +22,9 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Literal
 
-from lme_v2_env.actions import SEARCHES, Action, ActionName, Malformed, Reply, parse
+from lme_v2_env.actions import SEARCHES, Action, ActionName, Malformed, Reply
 from lme_v2_env.explore import BadPattern, Explorer, NoSuch, State
+from lme_v2_env.replies import parse
 from lme_v2_env.tokens import CHARS_PER_TOKEN
 from lme_v2_env.trajectory import QuestionView
 from rewards.errors import UserError, refuse_unknown
