@@ -113,25 +113,34 @@ def _line_end(text: str, start: int) -> int:
     return len(text) if end < 0 else end
 
 
+_SPACE = re.compile(r"\s*")
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
 
 
 def _bracketed(text: str, start: int, bracket: str, name: str) -> tuple[str, int]:
-    """What stands between brackets, quotes respected; without the closing one, to the line's end (submit: the end)."""
-    depth, at = 1, start
+    """What stands between brackets, quotes and JSON respected; without the closing one, to the line's end (submit:
+    the end).
+    """
     closing = _CLOSING[bracket]
+    first = _SPACE.match(text, start).end()  # ty: ignore[unresolved-attribute]  (it matches anywhere)
+    if text[first : first + 1] == "{" and (found := _object_at(text, first)):
+        after = _SPACE.match(text, found[1]).end()  # ty: ignore[unresolved-attribute]
+        if text[after : after + 1] == closing:
+            return text[first : found[1]], after + 1
     whole = canonical(name) is ActionName.SUBMIT
+    limit = len(text) if whole else _line_end(text, start)
     quoted = QUOTED.match(text, start)
     if quoted and (stop := re.compile(rf"\s*\{closing}").match(text, quoted.end())):
         return text[start : quoted.end()], stop.end()
-    limit = len(text) if whole else _line_end(text, start)
-    for at in range(start, limit):
-        if text[at] == bracket:
-            depth += 1
-        elif text[at] == closing:
-            depth -= 1
-            if depth == 0:
-                return text[start:at], at + 1
+    depth, at = 1, start
+    while at < limit:
+        if text[at] in "\"'`" and text[at - 1] in " ,(=[:" and (quoted := QUOTED.match(text, at)):
+            at = quoted.end() if quoted.end() <= limit else at + 1
+            continue
+        depth += {bracket: 1, closing: -1}.get(text[at], 0)
+        if depth == 0:
+            return text[start:at], at + 1
+        at += 1
     return text[start:limit], limit
 
 
@@ -172,11 +181,16 @@ def _object_at(text: str, start: int) -> tuple[dict[str, Any], int] | None:
 
 
 def _balanced(text: str, start: int) -> int:
-    depth = 0
-    for at in range(start, len(text)):
+    """Where the object that begins at `start` ends, braces in quotes aside."""
+    depth, at = 0, start
+    while at < len(text):
+        if text[at] in "\"'" and (quoted := QUOTED.match(text, at)):
+            at = quoted.end()
+            continue
         depth += {"{": 1, "}": -1}.get(text[at], 0)
+        at += 1
         if depth == 0:
-            return at + 1
+            return at
     return len(text)
 
 
