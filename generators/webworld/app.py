@@ -127,7 +127,7 @@ class Session:
             self.dialog = None
         elif kind == "confirm" and self.dialog is not None:
             self.changed[(self.place[1], self.place[2])] = (self.dialog, self.values["choice"])
-            self.alerts = [(self.world.words.say("acted", noun=self._listing().noun), None)]
+            self.alerts = [(self.world.words.say("acted", button=self._listing().actions[self.dialog].button), None)]
             self.dialog = None
 
     def _listing(self) -> Listing:

@@ -226,10 +226,9 @@ def _look(walker: Walker, goal: Goal) -> None:
         row = walker.draw.pick([n for n, other in enumerate(listing.records) if other[column] != wanted])
     walker.visit(f"list:{target['list']}")
     value = listing.records[row][listing.columns.index(listing.search_column)]
-    if walker.draw.percent(35):
-        wrong = goal.fail == "search"
-        text = "zz" if wrong else value
-        walker.fill(("typed",), "Search", text)
+    if goal.fail == "search" or walker.draw.percent(35):
+        # a name is no code and no person's, so that a search for it finds nothing
+        walker.fill(("typed",), "Search", listing.records[row][0] if goal.fail == "search" else value)
         walker.click(("search",), walker.world.words.say("search_button"), "press")
     if goal.fail == "search":
         return

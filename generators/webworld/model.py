@@ -54,7 +54,7 @@ class Action:
 
     button: str
     deed: str
-    """What it does, whatever the records are called: "put a {noun} on hold"."""
+    """What it does, whatever the records are called: "put {a_noun} on hold"."""
     does: str
     title: str
     field: str
@@ -188,3 +188,8 @@ class World:
     @property
     def environment(self) -> str:
         return f"webworld-{self.kind}"
+
+
+def with_article(noun: str) -> str:
+    """ "an order", "a case"."""
+    return f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from generators.webworld.app import Session, addresses, condition_holds, shown_rows, state_of
 from generators.webworld.axtree import Page
-from generators.webworld.model import Field, World
+from generators.webworld.model import Field, World, with_article
 
 
 def render(session: Session) -> Page:
@@ -16,7 +16,9 @@ def render(session: Session) -> Page:
     world, place = session.world, session.place
     title = _title(world, place)
     first = 12 + (session.loads * 37 + world.seed * 11 + len(title) * 5) % 160
-    page = Page(first, f"{title} | {world.site}" if title != world.site else title, _url(session))
+    page = Page(
+        first, f"{title} | {world.site}" if world.config.chrome and place[0] != "home" else title, _url(session)
+    )
     depth = _chrome(session, page)
     _BODIES[place[0]](session, page, depth)
     if world.config.chrome:
@@ -156,10 +158,20 @@ def _list(session: Session, page: Page, depth: int) -> None:
     page.add(depth, "heading", listing.title, fact=key)
     if listing.form is not None:
         new = ("go", "form", listing.form)
-        page.add(depth, "button", listing.new, f", description='starts a {listing.noun}'", act=new, fact=f"{key}/new")
+        page.add(
+            depth,
+            "button",
+            listing.new,
+            f", description='starts {with_article(listing.noun)}'",
+            act=new,
+            fact=f"{key}/new",
+        )
     hint = words.say("search", column=listing.search_column)
+    rows = shown_rows(session)
     page.add(depth, "textbox", "Search", f" value={view.typed!r}", act=("typed",))
     page.text(depth, hint, fact=f"{key}/search")
+    if not rows:
+        page.tell(f"{key}/nothing")
     page.add(depth, "button", words.say("search_button"), act=("search",))
     everything = words.say("everything")
     narrow = f"{words.say('filter')} {listing.state_column}"
@@ -169,24 +181,24 @@ def _list(session: Session, page: Page, depth: int) -> None:
     _combobox(
         page, depth, words.say("sort"), view.sort or first, listing.sorts, ("sort", *listing.sorts), f"{key}/sort"
     )
-    _rows(session, page, depth, key)
+    _rows(session, page, depth, rows)
 
 
-def _rows(session: Session, page: Page, depth: int, key: str) -> None:
+def _rows(session: Session, page: Page, depth: int, rows: list[int]) -> None:
     world, number, view = session.world, session.place[1], session.view()
-    listing = world.listings[session.place[1]]
-    rows = shown_rows(session)
+    listing, key = world.listings[number], f"list:{number}"
     if world.config.chrome:
         page.add(depth, world.rows_as, " ".join(listing.columns), fact=f"{key}/columns")
         for column in listing.columns:
             page.add(depth + 1, "columnheader", column)
-    elif not rows:
+    if not rows:
         page.text(depth, world.words.say("nothing"))
     for place, row in enumerate(_window(rows, view.page, listing.page_size)):
         record = listing.records[row]
         values = (*record[:2], state_of(session, number, row), *record[3:])
         page.add(depth, world.rows_as, " ".join(values))
         page.add(depth + 1, "link", record[0], act=("go", "record", number, row))
+        page.tell(f"record:{number}:{row}/row")
         if place == 0 and not view.query:
             for fact in _first_row_facts(session, key):
                 page.tell(fact)
@@ -233,7 +245,6 @@ def _record(session: Session, page: Page, depth: int) -> None:
         page.add(
             depth, "button", action.button, hint, act=("action", place), fact=f"list:{number}/action:{place}/button"
         )
-    page.tell(f"list:{number}/actions")
     if session.dialog is not None:
         _dialog(session, page, depth)
 

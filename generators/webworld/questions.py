@@ -12,7 +12,7 @@ from generators.webworld.bank import bank
 from generators.webworld.drafts import ABSTENTION, GOTCHAS, GRADERS, Draft
 from generators.webworld.explorer import Run, runs
 from generators.webworld.ids import QUESTION, row_id
-from generators.webworld.model import World
+from generators.webworld.model import World, with_article
 from generators.webworld.premises import premise_drafts
 from generators.webworld.seen import Seen
 from generators.webworld.templates import OPTIONS, PLAIN, drafts
@@ -64,7 +64,11 @@ def _chosen(world: World, pool: Sequence[Draft], kind: str, count: int, draw: Dr
 def _asked(world: World, draft: Draft, number: int, letter: int, seen: Seen, draw: Draw) -> Asked:
     words = bank("questions")
     slots = draft.slots | {"what": world.what}
-    text = draw.pick(words["intro"]).format(**slots) + " " + draw.pick(words["ask"][draft.template]).format(**slots)
+    if "noun" in slots:
+        slots["a_noun"] = with_article(slots["noun"])
+    text = draw.pick(words["ask"][draft.template]).format(**slots)
+    if not world.config.plain:
+        text = f"{draw.pick(words['intro']).format(**slots)} {text}"
     answer, boxed = draft.gold, draw.pick(words["boxed"][draft.form])
     if draft.form == "choice":
         options = list(draft.wrong)

@@ -18,7 +18,7 @@ PLAIN = frozenset(
         *("s_default", "s_price", "s_addon", "s_required", "s_value", "s_search", "s_sort", "s_help", "s_option"),
         *("d_condition", "d_stage", "d_waiting", "d_approver", "d_threshold", "d_total", "d_result", "d_dialog"),
         *("p_button", "p_confirm", "p_new"),
-        *("g_limit", "g_form_limit", "g_role", "g_contact", "g_draft", "g_missing"),
+        *("g_limit", "g_form_limit", "g_role", "g_draft", "g_missing", "g_search"),
     )
 )
 """Templates whose answer stands on one line of one page."""
@@ -165,6 +165,9 @@ def _list(world: World, number: int) -> Iterator[Draft]:
     slots = {"list": listing.title, "noun": listing.noun, "sort": world.words.say("sort")}
     search = listing.search_column
     yield Draft("s_search", STATIC, "phrase", search, (key, f"{key}/search"), "search", slots)
+    for row, record in enumerate(listing.records):
+        facts = (f"record:{number}:{row}/row", f"{key}/nothing")
+        yield Draft("g_search", GOTCHAS, "phrase", search, facts, "search", slots | {"record": record[0]})
     if listing.sorts[0] != "Name":  # one world in four: too easy to guess
         yield Draft("s_sort", STATIC, "phrase", listing.sorts[0], (key, f"{key}/sort"), "sort", slots)
     gold = ", ".join(listing.columns[1:])

@@ -18,6 +18,7 @@ from generators.webworld.model import (
     Menu,
     Wording,
     World,
+    with_article,
 )
 
 
@@ -233,8 +234,8 @@ class _Builder:
                 Action(
                     button=button,
                     deed=spec["does"],
-                    does=spec["does"].format(noun=noun),
-                    title=f"{button} this {noun}",
+                    does=spec["does"].format(a_noun=with_article(noun)),
+                    title=button,
                     field=spec["field"],
                     options=tuple(draw.sample(spec["options"], draw.between(self.config.options))),
                     confirm=self.fresh(words["confirms"]),
