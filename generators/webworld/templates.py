@@ -18,7 +18,7 @@ PLAIN = frozenset(
         *("s_default", "s_price", "s_addon", "s_required", "s_value", "s_search", "s_sort", "s_help", "s_option"),
         *("d_condition", "d_stage", "d_waiting", "d_approver", "d_threshold", "d_total", "d_result", "d_dialog"),
         *("p_button", "p_confirm", "p_new"),
-        *("g_limit", "g_form_limit", "g_role", "g_draft", "g_missing", "g_search"),
+        *("g_limit", "g_form_limit", "g_role", "g_draft", "g_missing"),
     )
 )
 """Templates whose answer stands on one line of one page."""
@@ -217,5 +217,7 @@ def _actions(world: World, number: int, draw: Draw) -> Iterator[Draft]:
         pool = next(spec["options"] for spec in bank("actions") if spec["field"] == action.field)
         far = [option for spec in bank("actions") if spec["field"] != action.field for option in spec["options"]]
         wrong = draw.shuffled([option for option in pool if option not in action.options]) + draw.sample(far, OPTIONS)
+        if world.config.plain:
+            wrong = [option for option in draw.shuffled(far) if not set(option.split()) & set(gold.split())]
         facts = (f"{key}/dialog", f"{key}/field/option:{gold}")
         yield Draft("d_dialog", DYNAMIC, "choice", gold, facts, action.field, slots, tuple(wrong[: OPTIONS - 1]))
