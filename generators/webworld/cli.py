@@ -1,0 +1,106 @@
+"""Write worlds as the files of the published layout, print one for reading, or check that guessing does not pay.
+
+python -m generators webworld write DIR --worlds 100 --preset easy
+python -m generators webworld write DIR --worlds 50 --split heldout
+python -m generators webworld show --seed 7
+python -m generators webworld check --worlds 200
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from pathlib import Path
+
+from generators.webworld.closedbook import CEILING, check
+from generators.webworld.config import PRESETS, SPLITS
+from generators.webworld.dataset import Bundle, bundle, write_dataset
+
+
+def parser() -> argparse.ArgumentParser:
+    p = argparse.ArgumentParser(
+        prog="python -m generators webworld",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    commands = p.add_subparsers(dest="command", required=True)
+    for name, about in (
+        ("write", "write a data set folder"),
+        ("show", "print one world for reading"),
+        ("check", "guess every answer without looking; fails above 15 %%"),
+    ):
+        command = commands.add_parser(name, help=about, allow_abbrev=False)
+        command.add_argument("--preset", default="standard", choices=tuple(PRESETS))
+        command.add_argument("--split", default="train", choices=tuple(SPLITS))
+        command.add_argument("--seed", type=int, help="first seed (default: the first of the split)")
+        if name != "show":
+            command.add_argument("--worlds", type=int, default=100, help="how many, from consecutive seeds")
+        if name == "write":
+            command.add_argument("folder", type=Path)
+    return p
+
+
+def main(argv: list[str] | None = None) -> int:
+    args = parser().parse_args(argv)
+    try:
+        return _run(args)
+    except (ValueError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+
+
+def _run(args: argparse.Namespace) -> int:
+    seeds = SPLITS[args.split]
+    first = seeds.start if args.seed is None else args.seed
+    count = getattr(args, "worlds", 1)
+    if count < 1 or first not in seeds or first + count - 1 not in seeds:
+        raise ValueError(f"--seed and --worlds must stay inside {args.split}: {seeds.start}..{seeds.stop - 1}")
+    span = range(first, first + count)
+    if args.command == "show":
+        print(readable(bundle(first, args.preset)))
+        return 0
+    started = time.process_time()
+    if args.command == "write":
+        counts = write_dataset(args.folder, span, args.preset)
+        made = ", ".join(f"{number} {name}" for name, number in counts.items())
+        print(f"{args.folder}: {made} in {time.process_time() - started:.1f} s of CPU time")
+        return 0
+    return _check(span, args.preset)
+
+
+def _check(seeds: range, preset: str) -> int:
+    rows = []
+    for seed in seeds:
+        made = bundle(seed, preset)
+        rows += zip(made.questions, made.evidence, strict=True)
+    report = check(rows)
+    print(f"{report.questions} questions that need no judge, of {len(seeds)} {preset} worlds")
+    for name, share in report.strategies.items():
+        print(f"  {100 * share:5.1f} %  {name}")
+    print("the best guess of each template:")
+    for template, (count, share, name) in report.templates.items():
+        print(f"  {100 * share:5.1f} %  {template} ({count}): {name}")
+    passed = report.worst < CEILING
+    print(f"{'passed' if passed else 'FAILED'}: at most {100 * report.worst:.1f} %, allowed {100 * CEILING:.0f} %")
+    return 0 if passed else 1
+
+
+def readable(made: Bundle) -> str:
+    """A world's runs by their actions, and its questions with golds and evidence."""
+    out = [f"{made.world.site} ({made.world.kind}, seed {made.world.seed})", ""]
+    for record in made.trajectories:
+        out.append(f"--- {record['id']} {record['outcome']}: {record['goal']}")
+        for state in record["states"]:
+            title = state["accessibility_tree"].split("\n")[0].split(", focused")[0]
+            out += [f"    {state['action'] or 'start'} -> {title}", f"        {state['thought']}"]
+    for row, hidden in zip(made.questions, made.evidence, strict=True):
+        out += ["", f"=== {row['id']} {row['question_type']} ({hidden['template']})", row["question"]]
+        out.append(f"gold: {row['answer']}   [{row['eval_function'].partition('|')[0]}]")
+        for point in hidden["evidence"]:
+            out.append(f"evidence: {point['trajectory_id']} state {point['state_index']}: {point['line']}")
+        if "premise" in hidden:
+            out.append(f"premise: {hidden['premise']}")
+    return os.linesep.join(out)

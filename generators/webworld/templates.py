@@ -1,0 +1,223 @@
+"""The answerable questions of a world: every fact that its rules give, as drafts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+from typing import Any
+
+from generators.draw import Draw
+from generators.webworld.app import Session, shown_rows
+from generators.webworld.bank import bank
+from generators.webworld.drafts import DYNAMIC, GOTCHAS, PROCEDURE, STATIC, Draft
+from generators.webworld.model import Catalogue, Form, World
+from generators.webworld.seen import Seen
+
+PLAIN = frozenset(
+    (
+        *("s_default", "s_price", "s_addon", "s_required", "s_value", "s_search", "s_sort", "s_help", "s_option"),
+        *("d_condition", "d_stage", "d_waiting", "d_approver", "d_threshold", "d_total", "d_result", "d_dialog"),
+        *("p_button", "p_confirm", "p_new"),
+        *("g_limit", "g_form_limit", "g_role", "g_draft", "g_missing"),
+    )
+)
+"""Templates whose answer stands on one line of one page."""
+
+OPTIONS = 8
+"""Options of a multiple-choice question, as many as the longest published ones have: a guess is right one time in 8."""
+
+
+def drafts(world: World, others: Sequence[World], seen: Seen, draw: Draw) -> Iterator[Draft]:
+    """Every question that the runs of this world can answer."""
+    yield from _site(world)
+    yield from _catalogue(world, seen)
+    for number in range(len(world.forms)):
+        yield from _form(world, number, draw)
+        yield from _steps(world, others, number, draw)
+    for number in range(len(world.listings)):
+        yield from _list(world, number)
+        yield from _actions(world, number, draw)
+
+
+def _site(world: World) -> Iterator[Draft]:
+    yield Draft("s_help", STATIC, "phrase", world.desk, ("home/help",), "desk", {})
+    slots = {"page": world.locked.title}
+    yield Draft("g_role", GOTCHAS, "phrase", world.locked.role, ("locked/role",), "role", slots)
+    yield Draft("g_contact", GOTCHAS, "phrase", world.locked.contact, ("locked/contact",), "contact", slots)
+    gold = bank("questions")["gold"]["g_role_free"].format(role=world.locked.role, contact=world.locked.contact)
+    yield Draft("g_role_free", GOTCHAS, "free", gold, ("locked/role", "locked/contact"), "role", slots)
+    for number, menu in enumerate(world.menus):
+        if len(menu.pages) == 2:
+            facts = (f"menu-open:{number}", *(f"menu:{page}" for page in menu.pages))
+            for page, other in (menu.pages, menu.pages[::-1]):
+                gold = f"{menu.label}, {world.title(other)}"
+                yield Draft("p_reach", PROCEDURE, "ordered", gold, facts, page, {"page": world.title(page)})
+
+
+def _catalogue(world: World, seen: Seen) -> Iterator[Draft]:
+    shelf, words = world.catalogue, world.words
+    common = {"catalogue": shelf.title, "item_word": world.item_word, "group": shelf.group}
+    for number, item in enumerate(shelf.items):
+        slots: dict[str, Any] = {"item": item.name, **common}
+        yield Draft("s_price", STATIC, "number", str(item.price), (f"item:{number}/price",), item.name, slots)
+        for label, adds in item.options[1:]:
+            fact = (f"item:{number}", f"item:{number}/option:{label}")
+            yield Draft("s_addon", STATIC, "number", str(adds), fact, shelf.group, slots | {"option": label})
+        slots |= {"quantity": item.most + 3 + number, "field": words.say("quantity")}
+        fact = (f"item:{number}/limit",)
+        yield Draft("g_limit", GOTCHAS, "number", str(item.most), fact, item.name, slots)
+        gold = bank("questions")["gold"]["g_limit_free"].format(most=item.most)
+        yield Draft("g_limit_free", GOTCHAS, "free", gold, fact, item.name, slots)
+        yield from _totals(world, number, seen)
+    yield from _approval(world, shelf, "order", words.say("total"), "order")
+
+
+def _totals(world: World, number: int, seen: Seen) -> Iterator[Draft]:
+    """The sums that were shown for this item."""
+    item, total = world.catalogue.items[number], world.words.say("total")
+    for label, adds in item.options:
+        for quantity in range(1, item.most + 1):
+            fact = f"order:{number}:{label}:{quantity}/total"
+            if fact in seen:
+                slots = {"item": item.name, "option": label, "quantity": quantity, "total": total}
+                gold = str(quantity * (item.price + adds))
+                yield Draft("d_total", DYNAMIC, "number", gold, (fact,), item.name, slots)
+
+
+def _approval(world: World, rules: Catalogue | Form, thing: str, field: str, key: str) -> Iterator[Draft]:
+    slots = {"thing": thing, "field": field, "stage": world.words.say("stage")}
+    yield Draft("d_stage", DYNAMIC, "phrase", rules.stage, (f"{key}/stage",), key, slots)
+    yield Draft("d_waiting", DYNAMIC, "phrase", rules.waiting, (f"{key}/waiting",), key, slots)
+    yield Draft("d_approver", DYNAMIC, "phrase", rules.approver, (f"{key}/approval",), key, slots)
+    yield Draft("d_threshold", DYNAMIC, "number", str(rules.above), (f"{key}/approval",), field, slots)
+
+
+def _form(world: World, number: int, draw: Draw) -> Iterator[Draft]:
+    form, key = world.forms[number], f"form:{number}"
+    slots = {"form": form.title}
+    for field in form.fields:
+        named = slots | {"field": field.label}
+        if field.kind == "choice":
+            fact = (key, f"{key}/default:{field.label}")
+            yield Draft("s_default", STATIC, "phrase", field.default, fact, field.label, named)
+            gold = draw.pick(field.options)
+            fact = (key, f"{key}/option:{field.label}:{gold}")
+            wrong = _wrong_options(world, form, field.label, field.options, draw)
+            yield Draft("s_option", STATIC, "choice", gold, fact, field.label, named, wrong)
+        if field.required:
+            fact = (key, f"{key}/required:{field.label}")
+            yield Draft("s_required", STATIC, "phrase", field.label, fact, "required", slots)
+    rule = slots | {"field": form.when_field, "value": form.when_value, "submit": form.submit}
+    yield Draft("d_condition", DYNAMIC, "phrase", form.then, (f"{key}/condition",), form.when_field, rule)
+    yield Draft("g_missing", GOTCHAS, "phrase", form.then, (f"{key}/missing-then",), form.when_field, rule)
+    yield from _approval(world, form, f"entry of the `{form.title}` form", form.number, key)
+    limit = slots | {"field": form.number}
+    yield Draft("g_form_limit", GOTCHAS, "number", str(form.most), (f"{key}/limit",), form.number, limit)
+    if form.draft is not None:
+        fact = (f"{key}/draft",)
+        draft = slots | {"draft": form.draft, "submit": form.submit}
+        yield Draft("g_draft", GOTCHAS, "phrase", form.submit, fact, form.title, draft)
+        gold = bank("questions")["gold"]["g_draft_free"].format(**draft)
+        yield Draft("g_draft_free", GOTCHAS, "free", gold, fact, form.title, draft)
+
+
+def _wrong_options(world: World, form: Form, label: str, options: tuple[str, ...], draw: Draw) -> tuple[str, ...]:
+    """Options of such fields elsewhere that this one lacks; on hard worlds also some of the same form."""
+    pools = bank("words")["choices"]
+    base = next(pool for pool in pools.values() if set(options) <= set(pool))
+    wrong = draw.shuffled([option for option in base if option not in options])
+    beside = [option for field in form.fields for option in field.options if field.label != label]
+    if not world.config.plain:
+        wrong = draw.sample(beside, min(2, len(beside))) + wrong
+    far = [option for pool in pools.values() for option in pool if option not in options and option not in beside]
+    return tuple(dict.fromkeys(wrong + draw.sample(far, OPTIONS)))[: OPTIONS - 1]
+
+
+def _steps(world: World, others: Sequence[World], number: int, draw: Draw) -> Iterator[Draft]:
+    """How to reach and file a form."""
+    form = world.forms[number]
+    owner = next((n for n, listing in enumerate(world.listings) if listing.form == number), None)
+    if owner is None:
+        return
+    listing = world.listings[owner]
+    menu = world.menu_of(f"list:{owner}")
+    place = world.menus.index(menu)
+    facts = (f"menu-open:{place}", f"menu:list:{owner}", f"list:{owner}/new")
+    path = (menu.label, listing.title, listing.new)
+    slots = {"form": form.title}
+    yield Draft("p_path", PROCEDURE, "ordered", ", ".join(path), facts, form.title, slots)
+    parts = (
+        [menu.label, *(other.label for other in world.menus if other != menu)],
+        [listing.title, *(other.title for other in world.listings if other != listing), world.catalogue.title],
+        [listing.new, *(other.listings[0].new for other in others if other.listings[0].new != listing.new)],
+        [form.submit, *filter(None, [form.draft]), *(other.forms[0].submit for other in others)],
+    )
+    ways = [" > ".join(way) for way in product(*parts)]
+    gold, trap = ways[0], " > ".join((*path, form.draft)) if form.draft else ""
+    wrong = [trap] if trap else []
+    wrong += draw.sample([way for way in ways if way not in (gold, trap)], OPTIONS)
+    facts = (*facts, f"form:{number}/submit")
+    yield Draft("p_steps", PROCEDURE, "choice", gold, facts, form.title, slots, tuple(wrong[: OPTIONS - 1]))
+
+
+def _list(world: World, number: int) -> Iterator[Draft]:
+    listing, key = world.listings[number], f"list:{number}"
+    slots = {"list": listing.title, "noun": listing.noun, "sort": world.words.say("sort")}
+    search = listing.search_column
+    yield Draft("s_search", STATIC, "phrase", search, (key, f"{key}/search"), "search", slots)
+    for row, record in enumerate(listing.records):
+        facts = (f"record:{number}:{row}/row", f"{key}/nothing")
+        yield Draft("g_search", GOTCHAS, "phrase", search, facts, "search", slots | {"record": record[0]})
+    if listing.sorts[0] != "Name":  # one world in four: too easy to guess
+        yield Draft("s_sort", STATIC, "phrase", listing.sorts[0], (key, f"{key}/sort"), "sort", slots)
+    gold = ", ".join(listing.columns[1:])
+    yield Draft("s_columns", STATIC, "ordered", gold, (key, f"{key}/columns"), "columns", slots)
+    if listing.form is not None:
+        yield Draft("p_new", PROCEDURE, "phrase", listing.new, (key, f"{key}/new"), listing.noun, slots)
+    for row, record in enumerate(listing.records):
+        for column, value in zip(listing.columns[1:], record[1:], strict=True):
+            if column == listing.state_column:
+                continue  # seven values only, and actions change it
+            about = slots | {"record": record[0], "column": column}
+            fact = (f"record:{number}:{row}", f"record:{number}:{row}/{column}")
+            yield Draft("s_value", STATIC, "phrase", value, fact, column, about)
+    session = Session(world)
+    session.place = ("list", number)
+    rows = shown_rows(session)
+    if len(rows) > listing.page_size:
+        gold = listing.records[rows[listing.page_size]][0]
+        yield Draft("d_second", DYNAMIC, "phrase", gold, (f"{key}/second-page",), "second", slots)
+    for column in listing.sorts[1:]:
+        session.views = {}
+        session.view().sort = column
+        gold = listing.records[shown_rows(session)[0]][0]
+        about = slots | {"column": column}
+        yield Draft("d_sorted", DYNAMIC, "phrase", gold, (f"{key}/sorted:{column}",), column, about)
+    for value in listing.filter_options:
+        session.views = {}
+        session.view().narrowed = value
+        gold = listing.records[shown_rows(session)[0]][0]
+        about = slots | {"column": listing.state_column, "value": value}
+        yield Draft("d_narrowed", DYNAMIC, "phrase", gold, (f"{key}/narrowed:{value}",), value, about)
+
+
+def _actions(world: World, number: int, draw: Draw) -> Iterator[Draft]:
+    listing = world.listings[number]
+    for place, action in enumerate(listing.actions):
+        key = f"list:{number}/action:{place}"
+        slots = {"noun": listing.noun, "does": f"to {action.does}", "button": action.button, "field": action.field}
+        slots["column"] = listing.state_column
+        yield Draft("p_button", PROCEDURE, "phrase", action.button, (f"{key}/button",), action.deed, slots)
+        yield Draft("p_confirm", PROCEDURE, "phrase", action.confirm, (f"{key}/confirm",), action.deed, slots)
+        gold = f"{action.button}, {action.confirm}"
+        facts = (f"{key}/button", f"{key}/confirm")
+        yield Draft("p_act", PROCEDURE, "ordered", gold, facts, action.deed, slots)
+        yield Draft("d_result", DYNAMIC, "phrase", action.result, (f"{key}/result",), action.deed, slots)
+        gold = draw.pick(action.options)
+        pool = next(spec["options"] for spec in bank("actions") if spec["field"] == action.field)
+        far = [option for spec in bank("actions") if spec["field"] != action.field for option in spec["options"]]
+        wrong = draw.shuffled([option for option in pool if option not in action.options]) + draw.sample(far, OPTIONS)
+        if world.config.plain:
+            wrong = [option for option in draw.shuffled(far) if not set(option.split()) & set(gold.split())]
+        facts = (f"{key}/dialog", f"{key}/field/option:{gold}")
+        yield Draft("d_dialog", DYNAMIC, "choice", gold, facts, action.field, slots, tuple(wrong[: OPTIONS - 1]))
