@@ -29,13 +29,17 @@ _RUNS = re.compile(r"\(t1 to t(\d+)\)")
 
 
 def oracle(tasks: Iterable[Task]) -> Policy:
-    """Keeps the known evidence, then submits."""
-    by_question = {task.question.text: task for task in tasks}
+    """Keeps the known evidence, then submits. Worlds may share a question: the memory's summary tells them apart."""
+    by_question: dict[str, list[Task]] = {}
+    for task in tasks:
+        by_question.setdefault(task.question.text, []).append(task)
 
     def policy(messages: Sequence[Message]) -> str:
         if len(messages) > 2:
             return "submit()"
-        task = by_question[question_of(messages)]
+        same = by_question[question_of(messages)]
+        shown = _text(messages[1])
+        task = next((task for task in same[1:] if explorer_of_world(task.world).summary in shown), same[0])
         states = list(dict.fromkeys((point.trajectory_id, point.state_index) for point in task.evidence))
         return f"keep({explorer_of_world(task.world).refs(states)})"
 

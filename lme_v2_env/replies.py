@@ -113,8 +113,13 @@ def _line_end(text: str, start: int) -> int:
     return len(text) if end < 0 else end
 
 
-_SPACE = re.compile(r"\s*")
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
+
+
+def _past_space(text: str, at: int) -> int:
+    while text[at : at + 1].isspace():
+        at += 1
+    return at
 
 
 def _bracketed(text: str, start: int, bracket: str, name: str) -> tuple[str, int]:
@@ -122,9 +127,9 @@ def _bracketed(text: str, start: int, bracket: str, name: str) -> tuple[str, int
     the end).
     """
     closing = _CLOSING[bracket]
-    first = _SPACE.match(text, start).end()  # ty: ignore[unresolved-attribute]  (it matches anywhere)
+    first = _past_space(text, start)
     if text[first : first + 1] == "{" and (found := _object_at(text, first)):
-        after = _SPACE.match(text, found[1]).end()  # ty: ignore[unresolved-attribute]
+        after = _past_space(text, found[1])
         if text[after : after + 1] == closing:
             return text[first : found[1]], after + 1
     whole = canonical(name) is ActionName.SUBMIT

@@ -169,6 +169,12 @@ def _records(trace: vf.Trace) -> tuple[Outcome, Reading]:
 class LmeV2Config(vf.TasksetConfig):
     data: str = "train"
     """What to play: `train`, `validation` or `heldout` (generated worlds), or a folder in the published layout."""
+    preset: str = "standard"
+    """Of generated worlds: `standard`, or `easy` for small models."""
+    num_worlds: int | None = None
+    """So many generated worlds; None: 100 to train, 20 of the other splits."""
+    first_world: int = 0
+    """Leave out this many worlds of the split."""
     tier: str = "small"
     """Of a folder: `small`, `medium`, or `whole` (every trajectory of the file in one haystack a domain)."""
     questions: str | None = None
