@@ -18,7 +18,8 @@ from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 Messages = list[dict[str, str]]
-Policy = Callable[[Messages], str]
+Policy = Callable[[Messages], str | dict[str, object]]
+"""The reply's text, or fields of the whole message (tool calls)."""
 
 Fault = Callable[[Messages, int], str | None]
 """(messages, number of the request, from 1) -> the name of a fault, or None for an honest reply."""
@@ -84,7 +85,8 @@ class ScriptedEndpoint:
             return 200, "text/html", "<html><body>gateway login</body></html>"
         if fault == "hang":
             time.sleep(3600)
-        message: dict[str, object] = {"role": "assistant", "content": self.policy(_plain(messages))}
+        said = self.policy(_plain(messages))
+        message: dict[str, object] = {"role": "assistant", **(said if isinstance(said, dict) else {"content": said})}
         if fault == "empty":
             message["content"] = ""
         if fault == "null":
@@ -132,8 +134,8 @@ class ScriptedEndpoint:
         return Handler
 
 
-def _text(content: str | list[dict[str, str]]) -> str:
-    return content if isinstance(content, str) else "".join(part.get("text", "") for part in content)
+def _text(content: str | list[dict[str, str]] | None) -> str:
+    return content if isinstance(content, str) else "".join(part.get("text", "") for part in content or ())
 
 
 def _plain(messages: list[dict]) -> Messages:
