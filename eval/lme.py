@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from eval.baselines import SYSTEMS, Kit, System, build
+from eval.baselines.policy import PolicyOptions
 from eval.lme_export import export
 from eval.lme_rows import LmeRun, code_version, data_hash, open_run, summarise
 from eval.lme_run import Job, play
@@ -33,11 +34,13 @@ from lme_v2_env.memory.embed import Embedder, embedder_from
 from lme_v2_env.memory.library import Library, TemplateWriter
 from lme_v2_env.memory.store import Store
 from lme_v2_env.memory.writer import ModelWriter
+from lme_v2_env.protocol import ProtocolConfig
 from lme_v2_env.reader import PUBLISHED_CONTEXT_TOKENS, EndpointReader, Reader, Sampling, load_prompts
 from lme_v2_env.tokens import counter_for
 from lme_v2_env.trajectory import DOMAINS, Question
 from rewards.errors import UserError, refuse_unknown
 from rewards.lme_v2 import GRADER_VERSION
+from rewards.options import build as build_options
 
 EXAMPLE = """examples:
   # a smoke test on real ServiceNow runs, without a model or a network; not a LongMemEval-V2 score
@@ -85,6 +88,17 @@ def parser() -> argparse.ArgumentParser:
     memory("--writer", help="model that writes the notes (default: a template)")
     memory("--writer-base-url", help="its OpenAI-compatible endpoint")
 
+    policy = top.add_argument_group("policies (systems search and policy)").add_argument
+    policy("--policy-model", default="smollm2-135m", help="the model that acts: of --policy-base-url, or a local one")
+    policy("--policy-base-url", help="its OpenAI-compatible endpoint; without one the model runs here")
+    policy("--policy-api-key-var", default="OPENAI_API_KEY", help="environment variable that holds the endpoint's key")
+    policy("--adapter", help="a trained LoRA adapter's folder, for a local model")
+    policy("--policy-temperature", type=float, default=0.0, help="0 (default) is greedy")
+    policy("--policy-max-tokens", type=int, default=256, help="longest reply")
+    policy(
+        "--protocol", default="", help="how it acts, as key=value,...: actions, wording, max_actions, chat_tokens..."
+    )
+
     read = top.add_argument_group("reader").add_argument
     read("--reader", default="Qwen/Qwen3.5-9B", help="model at --base-url, or extractive (no model)")
     read("--base-url", help="OpenAI-compatible endpoint of the reader")
@@ -123,7 +137,9 @@ def run(args: list[str]) -> int:
 
 def _run(options: argparse.Namespace) -> int:
     _check(options)
-    names = list(SYSTEMS) if options.system == "all" else [name.strip() for name in options.system.split(",")]
+    names = [name.strip() for name in options.system.split(",")]
+    if options.system == "all":  # that need no further options
+        names = [name for name in SYSTEMS if name != "policy"]
     refuse_unknown(names, SYSTEMS, "system")
     cache = options.cache.expanduser()
     dataset = open_dataset(
@@ -136,7 +152,7 @@ def _run(options: argparse.Namespace) -> int:
         limit=options.limit,
     )
     retrieval = _retrieval(options)
-    kit = Kit(dataset, _library(options, cache), retrieval, options.images)
+    kit = Kit(dataset, _library(options, cache), retrieval, options.images, policy=_policy(options))
     systems = [build(name, kit) for name in names]
     reader, judge = _reader(options), _judge(options, dataset)
     found: list[tuple[LmeRun, list[dict[str, Any]], Path]] = []
@@ -165,7 +181,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> None:
-    for name in ("concurrency", "slices", "context_tokens", "max_tokens", "limit"):
+    for name in ("concurrency", "slices", "context_tokens", "max_tokens", "limit", "policy_max_tokens"):
         value = getattr(options, name)
         if value is not None and value < 1:
             raise UserError(f"--{name.replace('_', '-')} is {value}: give a positive number")
@@ -179,6 +195,20 @@ def _retrieval(options: argparse.Namespace) -> RetrievalConfig:
     if options.published_rag:
         return RetrievalConfig(mode="dense", slices=options.slices, skip_shown=False, strip_instruction=False)
     return RetrievalConfig(mode=options.retrieval, slices=options.slices)
+
+
+def _policy(options: argparse.Namespace) -> PolicyOptions:
+    pairs = [part.partition("=") for part in options.protocol.split(",") if part.strip()]
+    protocol = build_options(ProtocolConfig, {name.strip(): value.strip() for name, _, value in pairs})
+    return PolicyOptions(
+        model=options.policy_model,
+        base_url=options.policy_base_url,
+        api_key_var=options.policy_api_key_var,
+        adapter=options.adapter,
+        temperature=options.policy_temperature,
+        max_tokens=options.policy_max_tokens,
+        protocol=protocol,
+    )
 
 
 def _library(options: argparse.Namespace, cache: Path) -> Callable[[], Library]:

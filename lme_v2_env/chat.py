@@ -70,6 +70,14 @@ class Endpoint:
             raise EndpointError(f"the reply is empty (finish_reason {finish})")
         return Completion(text, finish, usage)
 
+    def chat(self, messages: list[dict[str, Any]], **fields: Any) -> dict[str, Any]:
+        """The first choice's message as it came, tool calls included. Raises `EndpointError`."""
+        body = self._post("chat/completions", {"model": self.model, "messages": messages, **fields})
+        choices = body.get("choices")
+        if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
+            raise EndpointError("the reply has no choices")
+        return choices[0].get("message") or {}
+
     def embed(self, texts: list[str]) -> list[list[float]]:
         """One vector a text, in order. Raises `EndpointError`."""
         body = self._post("embeddings", {"model": self.model, "input": texts, "encoding_format": "float"})

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from lme_v2_env.dataset import Dataset
 from lme_v2_env.memory.api import Memory, RetrievalConfig
@@ -14,10 +14,15 @@ from lme_v2_env.memory.library import Library
 from lme_v2_env.trajectory import Question
 from rewards.errors import refuse_unknown
 
+if TYPE_CHECKING:
+    from eval.baselines.policy import PolicyOptions
+
 SYSTEMS = {
     "no_retrieval": "eval.baselines.no_retrieval",
     "rag_slice": "eval.baselines.rag",
     "rag_slice_notes": "eval.baselines.rag",
+    "search": "eval.baselines.policy",
+    "policy": "eval.baselines.policy",
     "oracle_trajectories": "eval.baselines.oracle",
     "oracle_slices_notes": "eval.baselines.oracle",
 }
@@ -33,6 +38,8 @@ class Kit:
     retrieval: RetrievalConfig
     pictures: bool
     """Whether memories may return screenshots."""
+    policy: PolicyOptions | None = None
+    """The model of the system `policy`, and how policies act."""
 
     def picture(self) -> Callable[[str], Path] | None:
         return self.dataset.trajectories.screenshot if self.pictures else None
