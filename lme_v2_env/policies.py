@@ -12,11 +12,12 @@ import random
 import re
 from collections.abc import Callable, Iterable, Sequence
 
+from lme_v2_env.arguments import spans_of
 from lme_v2_env.data import Task, explorer_of_world
 from lme_v2_env.extractive import NAMED
 from lme_v2_env.memory.api import searched
 from lme_v2_env.memory.index import STOP_WORDS
-from lme_v2_env.memory.slices import words
+from lme_v2_env.memory.slices import plain_line, words
 from lme_v2_env.protocol import Message
 
 Policy = Callable[[Sequence[Message]], str]
@@ -42,6 +43,42 @@ def oracle(tasks: Iterable[Task]) -> Policy:
         task = next((task for task in same[1:] if explorer_of_world(task.world).summary in shown), same[0])
         states = list(dict.fromkeys((point.trajectory_id, point.state_index) for point in task.evidence))
         return f"keep({explorer_of_world(task.world).refs(states)})"
+
+    return policy
+
+
+def teacher(task: Task) -> Policy:
+    """Searches as `search` does, and keeps of what it found the results that hold the evidence: to be learned from.
+
+    Unlike the oracle's, every choice of its can be made from what the prompt shows. What no search finds is kept
+    nevertheless.
+    """
+    explorer = explorer_of_world(task.world)
+    wanted = {
+        plain_line(point.line) if point.line else (point.trajectory_id, point.state_index): point
+        for point in task.evidence
+    }
+
+    def policy(messages: Sequence[Message]) -> str:
+        turn = _turn(messages)
+        found = _RESULT.findall(_text(messages[-1]))
+        if turn == 0:
+            return search(messages)
+        chosen: dict[str, None] = {}
+        missing = set(wanted)
+        for ref in found:
+            (state,) = explorer.named(spans_of(ref))
+            held = missing & ({state} | set(explorer.page(*state).lines))
+            if held:
+                chosen[ref] = None
+                missing -= held
+        kept = any(message["role"] == "assistant" and message["content"].startswith("keep(") for message in messages)
+        if kept:
+            return "submit()"
+        if missing and turn == 1:
+            return search(messages)
+        chosen |= dict.fromkeys(explorer.refs([wanted[key][:2] for key in missing]).split(", ") if missing else ())
+        return f"keep({', '.join(chosen)})"
 
     return policy
 
