@@ -41,6 +41,12 @@ def echo(messages: Messages) -> str:
 POLICIES: dict[str, Policy] = {"digest": digest, "echo": echo}
 
 
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 128
+    """Connections that wait to be taken: of more than the usual 5 at once some would be tried again a second later."""
+
+
 class ScriptedEndpoint:
     """Context manager: serves on a free port, records every request's messages as (role, content) pairs."""
 
@@ -50,8 +56,7 @@ class ScriptedEndpoint:
         self.bodies: list[str] = []
         self.count = 0
         self._lock = threading.Lock()
-        self._server = ThreadingHTTPServer(("127.0.0.1", port), self._handler())
-        self._server.daemon_threads = True
+        self._server = _Server(("127.0.0.1", port), self._handler())
 
     @property
     def url(self) -> str:
@@ -112,6 +117,7 @@ class ScriptedEndpoint:
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            wbufsize = 65536  # one packet a reply: several would wait for each other's acknowledgement
 
             def do_GET(self) -> None:
                 self._send(200, "application/json", json.dumps({"object": "list", "data": [{"id": "scripted"}]}))
