@@ -12,6 +12,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Sequence
+from fnmatch import filter as matching
 from functools import partial
 from pathlib import Path
 from typing import Any, get_args
@@ -64,7 +65,7 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = top.add_argument
-    add("--system", required=True, help=f"one or several, comma-separated, or all: {', '.join(SYSTEMS)}")
+    add("--system", required=True, help=f"names or patterns, comma-separated, or all: {', '.join(SYSTEMS)}")
     add("--data", required=True, type=Path, help="folder of the dataset")
     add("--out", required=True, type=Path, help="run folder; started again, the run resumes")
     add("--tier", default="small", help=f"{', '.join(TIERS)} (whole: every trajectory of the file in one haystack)")
@@ -84,6 +85,12 @@ def parser() -> argparse.ArgumentParser:
 
     memory("--writer", help="model that writes the notes (default: a template)")
     memory("--writer-base-url", help="its OpenAI-compatible endpoint")
+
+    runbook = top.add_argument_group("AgentRunbook-R").add_argument
+    runbook("--controller", default="rules", help="model that writes the queries, or rules (default; no model)")
+    runbook("--controller-base-url", help="its OpenAI-compatible endpoint")
+    runbook("--controller-api-key-var", default="OPENAI_API_KEY")
+    runbook("--parity", action="store_true", help="as the published code does where it differs from the paper")
 
     read = top.add_argument_group("reader").add_argument
     read("--reader", default="Qwen/Qwen3.5-9B", help="model at --base-url, or extractive (no model)")
@@ -123,8 +130,7 @@ def run(args: list[str]) -> int:
 
 def _run(options: argparse.Namespace) -> int:
     _check(options)
-    names = list(SYSTEMS) if options.system == "all" else [name.strip() for name in options.system.split(",")]
-    refuse_unknown(names, SYSTEMS, "system")
+    names = _systems(options.system)
     cache = options.cache.expanduser()
     dataset = open_dataset(
         options.data,
@@ -136,7 +142,8 @@ def _run(options: argparse.Namespace) -> int:
         limit=options.limit,
     )
     retrieval = _retrieval(options)
-    kit = Kit(dataset, _library(options, cache), retrieval, options.images)
+    library = _library(options, cache)
+    kit = Kit(dataset, library, retrieval, options.images, _controller(options), options.parity)
     systems = [build(name, kit) for name in names]
     reader, judge = _reader(options), _judge(options, dataset)
     found: list[tuple[LmeRun, list[dict[str, Any]], Path]] = []
@@ -173,6 +180,24 @@ def _check(options: argparse.Namespace) -> None:
         raise UserError(f"reader '{options.reader}' needs --base-url; without a model take --reader extractive")
     if options.reader == "extractive" and options.images:
         raise UserError("the extractive reader takes no pictures: leave out --images")
+
+
+def _systems(asked: str) -> list[str]:
+    """The names in a list of names and patterns; `all` is the pattern *."""
+    patterns = [part.strip() for part in asked.split(",")]
+    names = [name for part in patterns for name in matching(SYSTEMS, "*" if part == "all" else part) or [part]]
+    refuse_unknown(names, SYSTEMS, "system")
+    return list(dict.fromkeys(names))
+
+
+def _controller(options: argparse.Namespace) -> Endpoint | None:
+    if options.controller == "rules":
+        if options.controller_base_url:
+            raise UserError("--controller-base-url goes with a model: name it with --controller")
+        return None
+    if not options.controller_base_url:
+        raise UserError(f"controller '{options.controller}' needs --controller-base-url; without a model take rules")
+    return Endpoint(options.controller_base_url, options.controller, options.controller_api_key_var)
 
 
 def _retrieval(options: argparse.Namespace) -> RetrievalConfig:
