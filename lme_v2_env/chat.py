@@ -7,6 +7,7 @@ one-line reason, never an empty answer: an empty answer would be graded as wrong
 from __future__ import annotations
 
 import os
+import re
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -18,9 +19,16 @@ if TYPE_CHECKING:
 
 RETRY_STATUS = (408, 409, 429, 500, 502, 503, 504)
 
+CONTEXT_LENGTH = re.compile(r"context[ _-]?(length|window)|maximum (context|model) len|too many tokens", re.IGNORECASE)
+"""How endpoints word a refusal of a prompt that is longer than their window."""
+
 
 class EndpointError(RuntimeError):
     """The endpoint gave nothing usable; the message says what it did give, in one line."""
+
+
+class OverLong(EndpointError):
+    """The endpoint refused the prompt as longer than its window: trying the same again is of no use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +117,10 @@ class Endpoint:
 
 def _body(response: httpx.Response) -> dict[str, Any]:
     if response.status_code != 200:
-        raise EndpointError(f"status {response.status_code}: {_one_line(response.text)}")
+        # other refusals (a wrong key, an unknown field) concern every prompt: they are no over-long ones
+        too_long = response.status_code == 413 or (response.status_code < 500 and CONTEXT_LENGTH.search(response.text))
+        error = OverLong if too_long else EndpointError
+        raise error(f"status {response.status_code}: {_one_line(response.text)}")
     try:
         body = response.json()
     except ValueError:

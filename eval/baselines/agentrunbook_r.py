@@ -16,6 +16,7 @@ import numpy as np
 from eval.baselines import Kit
 from eval.baselines.agentrunbook_r_bundle import ModelPlanner, Planner, RulesPlanner
 from eval.baselines.agentrunbook_r_merge import merge
+from eval.baselines.agentrunbook_r_parity import published_library
 from eval.baselines.agentrunbook_r_summary import summarise, titles
 from lme_v2_env.memory.api import ContextItem, Gathered, Inserted, RetrievalConfig, RetrievalMemory
 from lme_v2_env.memory.index import Hit
@@ -179,7 +180,8 @@ class AgentRunbookR:
         return RunbookMemory(self._library(), self.runbook, self.kit.retrieval, self.planner, self.kit.picture())
 
     def _library(self) -> Library:
-        return self.kit.library()
+        base = self.kit.library()
+        return published_library(base) if self.runbook.parity else base
 
 
 def variants() -> Mapping[str, tuple[str, ...]]:

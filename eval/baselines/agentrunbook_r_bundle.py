@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from lme_v2_env.chat import Endpoint
 from lme_v2_env.memory.api import searched
+from lme_v2_env.memory.index import STOP_WORDS
 from lme_v2_env.memory.slices import words
 from lme_v2_env.memory.writer import json_object
 
@@ -113,9 +114,17 @@ class RulesPlanner:
 
 def named(text: str) -> list[str]:
     """What a text calls by name, in order, each once whatever its spelling."""
-    found = [" ".join(next(filter(None, match)).split()) for match in NAMED.findall(text)]
+    found = [" ".join((tick or quoted).split()) or _run(capitals) for tick, quoted, capitals in NAMED.findall(text)]
     distinct = {" ".join(words(name)): name for name in reversed(found)}
     return sorted((name for key, name in distinct.items() if key), key=found.index)
+
+
+def _run(capitals: str) -> str:
+    """A run of capitalised words as a name, or nothing when it is only how a sentence begins (`After I`)."""
+    parts = capitals.split()
+    while parts and parts[0].lower() in STOP_WORDS:
+        parts = parts[1:]
+    return " ".join(parts) if len(parts) > 1 and "I" not in parts else ""
 
 
 @dataclass

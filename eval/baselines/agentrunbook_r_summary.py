@@ -27,12 +27,12 @@ ENTERPRISE = "service-now.com"
 
 
 def titles(kept: Inserted) -> list[str]:
-    """The title of each slice: that of its first state. Only the beginning of a tree is unpacked."""
-    own = []
+    """The title of each state, empty where it has none. Only the beginning of a tree is unpacked."""
+    found = []
     for tree in kept.trees:
         match = ROOT.match(zlib.decompressobj().decompress(tree, HEAD).decode(errors="ignore"))
-        own.append(match.group(1).strip() if match else "")
-    return [own[max(0, centre - 1)] for centre in range(kept.states)]
+        found.append(match.group(1).strip() if match else "")
+    return found
 
 
 def summarise(memory: Sequence[Inserted], pools: Sequence[str], page_titles: Sequence[Sequence[str]]) -> str:
