@@ -27,6 +27,10 @@ class EndpointError(RuntimeError):
     """The endpoint gave nothing usable; the message says what it did give, in one line."""
 
 
+class EmptyReply(EndpointError):
+    """The endpoint answered, with nothing in it."""
+
+
 class OverLong(EndpointError):
     """The endpoint refused the prompt as longer than its window: trying the same again is of no use."""
 
@@ -75,7 +79,7 @@ class Endpoint:
         if not text and isinstance(reasoning, str) and reasoning.strip():
             return Completion(reasoning, finish, usage, from_reasoning=True)
         if not text:
-            raise EndpointError(f"the reply is empty (finish_reason {finish})")
+            raise EmptyReply(f"the reply is empty (finish_reason {finish})")
         return Completion(text, finish, usage)
 
     def embed(self, texts: list[str]) -> list[list[float]]:

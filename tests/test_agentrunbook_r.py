@@ -17,6 +17,7 @@ from eval import lme
 from eval.baselines.agentrunbook_r import Runbook, RunbookMemory, variants
 from eval.baselines.agentrunbook_r_bundle import Bundle, ModelPlanner, RulesPlanner, fallback, parse_bundle
 from eval.baselines.agentrunbook_r_merge import limits, merge, spaced
+from eval.baselines.agentrunbook_r_parity import PublishedLibrary
 from lme_v2_env.chat import Endpoint
 from lme_v2_env.memory.api import RetrievalConfig
 from lme_v2_env.memory.embed import Hashing
@@ -98,7 +99,9 @@ def test_rules_ask_for_what_the_question_names(question: str, raw: list[str], ev
     assert bundle.note == bundle.raw[0]
 
 
-BUNDLE = json.dumps({"raw_state_queries": ["Copper Kettle price"], "event_query": "add to cart", "note_query": "buying"})
+BUNDLE = json.dumps(
+    {"raw_state_queries": ["Copper Kettle price"], "event_query": "add to cart", "note_query": "buying"}
+)
 
 
 def memory(runbook: Runbook, planner: Any = None, count: int = N, library: Library | None = None) -> RunbookMemory:
@@ -168,3 +171,111 @@ def test_the_controller_is_asked_twice_at_most_with_the_published_sampling(
             "source": "fallback",
         }
         assert fallback("Q?", parity=True) == Bundle(("Q?",), source="fallback")
+
+
+def write_or_plan(messages: list[dict[str, str]]) -> str:
+    """A model that writes notes, events and bundles, told apart by what is asked of it."""
+    asked = messages[0]["content"]
+    if "raw_state_queries" in asked:
+        return BUNDLE
+    note = {"title": "T", "description": "D", "content": "C"}
+    return json.dumps({"procedure": note, "hint": note} if "procedure" in asked else {"overview": "o", "change": "c"})
+
+
+def command(world: Path, out: Path, url: str, *more: str) -> list[str]:
+    base = ["--data", str(world), "--out", str(out), "--cache", str(world.parent / "cache"), "--embedder", "hashing"]
+    models = ["--writer", "w", "--writer-base-url", url, "--controller", "c", "--controller-base-url", url]
+    return [*base, *models, "--system", "agentrunbook_r", "--reader", "extractive", *more]
+
+
+def rows_of(out: Path, system: str = "agentrunbook_r") -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (out / system / "rows.jsonl").read_text().splitlines()]
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Path:
+    rows = [lme_world.question(number) for number in range(N)]
+    for number, row in enumerate(rows):
+        row |= {"id": f"idcanary{number}", "answer": f"goldcanary{number}"}
+    rows[0]["image"] = "question_screenshots/idcanary0.png"
+    return lme_world.write(tmp_path / "data", [lme_world.trajectory(number) for number in range(N)], rows)
+
+
+def test_the_second_insert_calls_no_model_and_the_controller_sees_the_question_alone(
+    world: Path, tmp_path: Path
+) -> None:
+    with ScriptedEndpoint(write_or_plan) as endpoint:
+        assert lme.run(command(world, tmp_path / "a", endpoint.url)) == 0
+        assert endpoint.count == N * 2 + N + N  # events, notes, one bundle a question
+        assert lme.run(command(world, tmp_path / "b", endpoint.url, "--system", "agentrunbook_r*")) == 0
+        assert endpoint.count == 4 * N + 7 * N  # bundles alone, for seven systems
+        sent = "\n".join(endpoint.bodies)
+    assert rows_of(tmp_path / "a")[0]["gathered"]["bundle"]["source"] == "model"
+    assert "Copper Kettle` show" in sent
+    for secret in (
+        "idcanary",
+        "goldcanary",
+        "static-environment",
+        "norm_phrase",
+        str(tmp_path),
+        "question_screenshots",
+    ):
+        assert secret not in sent, secret
+
+
+def test_an_endpoint_that_fails_a_query_leaves_its_row_unscored(world: Path, tmp_path: Path) -> None:
+    def fault(messages: list[dict[str, str]], count: int) -> str | None:
+        return "html" if "page of the `Granite Mortar`" in messages[-1]["content"] else None
+
+    with ScriptedEndpoint(write_or_plan, fault) as endpoint:
+        assert lme.run(command(world, tmp_path / "a", endpoint.url)) == 3
+    reasons = [row["unscored_reason"] for row in rows_of(tmp_path / "a")]
+    assert [reason is None for reason in reasons] == [True, True, True, False, True, True]
+    assert "memory: EndpointError: not JSON (text/html)" in reasons[3]
+
+
+def test_an_over_long_trajectory_is_written_by_the_template_and_the_run_goes_on(
+    world: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fault(messages: list[dict[str, str]], count: int) -> str | None:
+        written = "raw_state_queries" not in messages[0]["content"]
+        return "window" if written and "Put the Walnut Desk" in messages[1]["content"] else None
+
+    with ScriptedEndpoint(write_or_plan, fault) as endpoint:
+        assert lme.run(command(world, tmp_path / "a", endpoint.url)) == 0
+        # beside the bundles, the two events and the notes of one trajectory were refused long and short
+        assert endpoint.count == 4 * N + 3
+    memories = json.loads((tmp_path / "a/agentrunbook_r/memories.json").read_text())
+    assert [entry["template_fallbacks"] for entry in memories] == [4]  # two events, two notes
+
+    with ScriptedEndpoint(write_or_plan, lambda messages, count: "html") as endpoint:
+        other = command(world, tmp_path / "b", endpoint.url, "--cache", str(tmp_path / "other"))
+        assert lme.run(other) == 2  # not over-long but broken: templates would take the model's place unseen
+    assert "the same command resumes" in capsys.readouterr().err
+
+
+def test_parity_embeds_the_beginning_of_three_pages_once(world: Path, tmp_path: Path) -> None:
+    with ScriptedEndpoint(write_or_plan) as endpoint:
+        assert lme.run(command(world, tmp_path / "a", endpoint.url, "--parity")) == 0
+    run = json.loads((tmp_path / "a/agentrunbook_r/run.json").read_text())
+    assert run["settings"]["library"]["one_vector"] == [1, 40_000, 4096]
+    assert run["settings"]["retrieval"]["mode"] == "dense"
+    library = PublishedLibrary(Store(None), Hashing(64))
+    record = lme_world.trajectory(0)
+    record["states"][0]["accessibility_tree"] = "RootWebArea 'Long'\n" + "word " * 6000
+    run_of = trajectory_from(record, "row")
+    library.number("slice", run_of)
+    assert library.embedded == 2  # of three slices, the first two begin with the long page: nothing else is read
+    assert library._windows(["x" * 90_000])[0].count("x") == 12_288 == 3 * 4096
+
+
+def test_the_same_bundle_gives_more_pages_with_parity() -> None:
+    class Five(RulesPlanner):
+        def plan(self, question: str, summary: Callable[[], str]) -> Bundle:
+            return Bundle(lme_world.PRODUCTS[:5])
+
+    def pages(parity: bool) -> int:
+        items = memory(Runbook(parity=parity), Five()).query("anything")
+        return sum(item.value.startswith("Found by") for item in items)
+
+    assert (pages(parity=False), pages(parity=True)) == (6, 10)

@@ -15,6 +15,7 @@ from lme_v2_env.memory.api import searched
 from lme_v2_env.memory.index import STOP_WORDS
 from lme_v2_env.memory.slices import words
 from lme_v2_env.memory.writer import json_object
+from lme_v2_env.trajectory import SURROGATE
 
 MOST_QUERIES = 5
 """Raw-state queries of a bundle, as published; further ones are dropped."""
@@ -67,7 +68,7 @@ def parse_bundle(text: str, parity: bool = False) -> Bundle:
     found = json_object(text)
     if found is None or not isinstance(found.get("raw_state_queries"), list):
         raise ValueError("the reply holds no object with a list 'raw_state_queries'")
-    plain = [" ".join(query.split()) for query in found["raw_state_queries"] if isinstance(query, str)]
+    plain = [_plain(query) for query in found["raw_state_queries"] if isinstance(query, str)]
     raw = tuple(dict.fromkeys(filter(None, plain)))[:MOST_QUERIES]
     single = {}
     for name in ("event_query", "note_query"):
@@ -76,11 +77,15 @@ def parse_bundle(text: str, parity: bool = False) -> Bundle:
             value = ""
         if not isinstance(value, str):
             raise ValueError(f"'{name}' is no text")
-        single[name] = " ".join(value.split())
+        single[name] = _plain(value)
     bundle = Bundle(raw, single["event_query"], single["note_query"], "model")
     if not parity and not (bundle.raw or bundle.event or bundle.note):
         raise ValueError("the bundle holds no query")
     return bundle
+
+
+def _plain(query: str) -> str:
+    return " ".join(SURROGATE.sub("\ufffd", query).split())
 
 
 def fallback(question: str, parity: bool = False) -> Bundle:
