@@ -45,6 +45,16 @@ class Completion:
     from_reasoning: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A reply as it came; `content` None when there was none."""
+
+    content: str | None
+    reasoning: str | None
+    finish_reason: str | None
+    usage: dict[str, int]
+
+
 @dataclass
 class Endpoint:
     """An OpenAI-compatible server. Threads may share one."""
@@ -65,7 +75,16 @@ class Endpoint:
             raise UserError(f"endpoint '{self.base_url}' does not begin with http:// or https://")
 
     def complete(self, messages: list[dict[str, Any]], **sampling: Any) -> Completion:
-        """One chat completion. Raises `EndpointError`."""
+        """One chat completion that says something. Raises `EndpointError`."""
+        message = self.message(messages, **sampling)
+        if message.content and message.content.strip():
+            return Completion(message.content, message.finish_reason, message.usage)
+        if message.reasoning and message.reasoning.strip():
+            return Completion(message.reasoning, message.finish_reason, message.usage, from_reasoning=True)
+        raise EmptyReply(f"the reply is empty (finish_reason {message.finish_reason})")
+
+    def message(self, messages: list[dict[str, Any]], **sampling: Any) -> Message:
+        """One chat completion, be it empty. Raises `EndpointError`."""
         body = self._post("chat/completions", {"model": self.model, "messages": messages, **sampling})
         choices = body.get("choices")
         if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
@@ -73,14 +92,12 @@ class Endpoint:
         message = choices[0].get("message") or {}
         content = message.get("content")
         reasoning = message.get("reasoning") or message.get("reasoning_content")
-        text = content if isinstance(content, str) and content.strip() else ""
-        usage = {name: value for name, value in (body.get("usage") or {}).items() if isinstance(value, int)}
-        finish = choices[0].get("finish_reason")
-        if not text and isinstance(reasoning, str) and reasoning.strip():
-            return Completion(reasoning, finish, usage, from_reasoning=True)
-        if not text:
-            raise EmptyReply(f"the reply is empty (finish_reason {finish})")
-        return Completion(text, finish, usage)
+        return Message(
+            content=content if isinstance(content, str) else None,
+            reasoning=reasoning if isinstance(reasoning, str) else None,
+            finish_reason=choices[0].get("finish_reason"),
+            usage={name: value for name, value in (body.get("usage") or {}).items() if isinstance(value, int)},
+        )
 
     def embed(self, texts: list[str]) -> list[list[float]]:
         """One vector a text, in order. Raises `EndpointError`."""
