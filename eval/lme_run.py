@@ -99,7 +99,13 @@ class _Memories:
     def _built(self, memory: RetrievalMemory, domain: str) -> RetrievalMemory:
         lists = {self.job.dataset.haystacks[q.id] for q in self.job.dataset.questions if q.domain == domain}
         ids = sorted({name for haystack in lists for name in haystack}) if len(lists) > 1 else next(iter(lists))
-        key = {"ids": ids, "file": self.job.dataset.trajectories.stamp, "system": self.job.system.settings}
+        # what shapes a memory, not what is done with it: a run with another controller opens the same snapshot
+        key = {
+            "ids": ids,
+            "file": self.job.dataset.trajectories.stamp,
+            "memory": snapshot.settings_of(memory.library, memory.config),
+            "pictures": memory.picture is not None,
+        }
         kept = self.job.cache / "memories" / signature(key)
         started = time.perf_counter()
         if snapshot.load(memory, kept):

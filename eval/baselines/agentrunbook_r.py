@@ -87,6 +87,11 @@ class RunbookMemory(RetrievalMemory):
         part._summary = None
         return part
 
+    def prepare(self) -> None:
+        super().prepare()
+        if isinstance(self.planner, ModelPlanner):
+            self.summary()  # reads the titles of all pages, also for the subsets
+
     def summary(self) -> str:
         """What the memory holds, for the controller."""
         if self._summary is None:
