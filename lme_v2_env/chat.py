@@ -6,6 +6,7 @@ one-line reason, never an empty answer: an empty answer would be graded as wrong
 
 from __future__ import annotations
 
+import base64
 import os
 import re
 import time
@@ -134,6 +135,18 @@ class Endpoint:
                 continue
             return _body(response)
         raise EndpointError(f"{reason} ({self.retries + 1} attempts)")
+
+
+def text_part(text: str) -> dict[str, Any]:
+    """A text as one part of a message."""
+    return {"type": "text", "text": text}
+
+
+def picture_part(data: bytes) -> dict[str, Any]:
+    """A PNG or JPEG as one part of a message."""
+    kind = "png" if data.startswith(b"\x89PNG") else "jpeg"
+    url = f"data:image/{kind};base64,{base64.b64encode(data).decode()}"
+    return {"type": "image_url", "image_url": {"url": url}}
 
 
 def _body(response: httpx.Response) -> dict[str, Any]:

@@ -254,6 +254,20 @@ def test_an_over_long_trajectory_is_written_by_the_template_and_the_run_goes_on(
     assert "the same command resumes" in capsys.readouterr().err
 
 
+def test_a_writer_that_takes_pictures_is_shown_those_of_the_pages(world: Path, tmp_path: Path) -> None:
+    with ScriptedEndpoint(write_or_plan) as endpoint:
+        arguments = command(world, tmp_path / "a", endpoint.url, "--writer-images")
+        assert lme.run(arguments) == 2  # the screenshots are missing
+        for number in range(N):
+            for state in lme_world.trajectory(number)["states"]:
+                (world / state["screenshot"]).parent.mkdir(parents=True, exist_ok=True)
+                (world / state["screenshot"]).write_bytes(lme_world.PNG)
+        endpoint.bodies.clear()
+        assert lme.run(arguments) == 0
+        pictures = [body.count('"image_url": {"url"') for body in endpoint.bodies]
+    assert sorted(pictures) == [0] * N + [2] * 2 * N + [3] * N  # bundles, events, notes
+
+
 def test_parity_embeds_the_beginning_of_three_pages_once(world: Path, tmp_path: Path) -> None:
     with ScriptedEndpoint(write_or_plan) as endpoint:
         assert lme.run(command(world, tmp_path / "a", endpoint.url, "--parity")) == 0

@@ -11,14 +11,15 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from importlib.resources import files
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
-from lme_v2_env.chat import EmptyReply, Endpoint, OverLong
+from lme_v2_env.chat import EmptyReply, Endpoint, OverLong, picture_part, text_part
 from lme_v2_env.memory.events import Event, template_events
 from lme_v2_env.memory.notes import Note, template_notes
 from lme_v2_env.memory.slices import annotated_actions
@@ -42,11 +43,19 @@ SHORTER_RUN = 30_000
 class ModelWriter:
     """Sampling as published for the controller: temperature 0.6, top_p 0.95, top_k 20, 8,192 tokens.
 
-    The model thinks about notes; not about events, of which there are many, nor when asked again.
+    The model thinks about notes; not about events, of which there are many, nor when asked again. `picture` finds the
+    file of a screenshot, or raises: then the model is shown those of the pages, too.
     """
 
-    def __init__(self, endpoint: Endpoint, *, concurrency: int = 16, max_tokens: int = 8192) -> None:
-        self.endpoint, self.concurrency = endpoint, concurrency
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        *,
+        concurrency: int = 16,
+        max_tokens: int = 8192,
+        picture: Callable[[str], Path] | None = None,
+    ) -> None:
+        self.endpoint, self.concurrency, self.picture = endpoint, concurrency, picture
         self.prompts: dict[str, str] = json.loads(
             files("lme_v2_env").joinpath("writer_prompts.json").read_text("utf-8")
         )
@@ -55,13 +64,14 @@ class ModelWriter:
     @property
     def settings(self) -> dict[str, Any]:
         prompts = hashlib.sha256(json.dumps(self.prompts, sort_keys=True).encode()).hexdigest()[:12]
-        return {"writer": self.endpoint.model, "prompts": prompts, "thinking": "notes", **self.sampling}
+        settings = {"writer": self.endpoint.model, "prompts": prompts, "thinking": "notes", **self.sampling}
+        return settings | {"pictures": True} if self.picture else settings
 
     def notes(self, trajectory: Trajectory) -> list[Note]:
         def text(short: bool) -> str:
             return _run_text(trajectory, SHORTER_RUN if short else LONGEST_RUN)
 
-        reply = self._object(self.prompts["notes"], text, ("procedure", "hint"), thinking=True)
+        reply = self._object(self.prompts["notes"], text, trajectory.states, ("procedure", "hint"), thinking=True)
         if reply is None or not all(isinstance(reply[kind], dict) for kind in ("procedure", "hint")):
             return [replace(note, fallback=True) for note in template_notes(trajectory)]
         return [_note(kind, reply[kind]) for kind in ("procedure", "hint")]
@@ -83,28 +93,44 @@ class ModelWriter:
                 f"After, {after.url}\n{middle_cut(after.tree, longest)}"
             )
 
-        reply = self._object(self.prompts["event"], text, ("overview", "change"), thinking=False)
+        reply = self._object(self.prompts["event"], text, pair, ("overview", "change"), thinking=False)
         if reply is None:
             return replace(template, fallback=True)
         return Event(template.before, template.action, _plain(reply["overview"]), _plain(reply["change"]))
 
     def _object(
-        self, system: str, user: Callable[[bool], str], keys: tuple[str, ...], *, thinking: bool
+        self,
+        system: str,
+        text: Callable[[bool], str],
+        states: Sequence[State],
+        keys: tuple[str, ...],
+        *,
+        thinking: bool,
     ) -> dict[str, Any] | None:
-        """A JSON object with these keys, of the prompt or, when that is over-long, the shorter one; None without one.
+        """A JSON object with these keys, of the prompt or, when that is over-long, the shorter one without pictures.
 
         Raises `EndpointError` when the endpoint fails otherwise.
         """
         for short in (False, True):
             try:
-                return self._asked(system, user(short), keys, thinking)
+                user = text(True) if short else self._shown(text(False), states)
+                return self._asked(system, user, keys, thinking)
             except OverLong:
                 continue
         return None
 
-    def _asked(self, system: str, user: str, keys: tuple[str, ...], thinking: bool) -> dict[str, Any] | None:
+    def _shown(self, text: str, states: Sequence[State]) -> str | list[dict[str, Any]]:
+        """The text, followed by the states' screenshots in order where the model takes them."""
+        if self.picture is None:
+            return text
+        files = [self.picture(state.screenshot) for state in states if state.screenshot]
+        return [text_part(text), *(picture_part(file.read_bytes()) for file in files)]
+
+    def _asked(
+        self, system: str, user: str | list[dict[str, Any]], keys: tuple[str, ...], thinking: bool
+    ) -> dict[str, Any] | None:
         """Asked for at most twice."""
-        messages = [{"role": "system", "content": system}, {"role": "user", "content": user}]
+        messages: list[dict[str, Any]] = [{"role": "system", "content": system}, {"role": "user", "content": user}]
         for think in (thinking, False):
             more = {} if think else {"chat_template_kwargs": {"enable_thinking": False}}
             try:
