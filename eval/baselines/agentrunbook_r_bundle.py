@@ -20,6 +20,9 @@ from lme_v2_env.trajectory import SURROGATE
 MOST_QUERIES = 5
 """Raw-state queries of a bundle, as published; further ones are dropped."""
 
+LONGEST_QUERY = 2000
+"""Characters of a query: as long as the longest question. A model that repeats itself would fill the embedder."""
+
 NAMED = re.compile(r"`([^`]+)`|\"([^\"]+)\"|((?:[A-Z][\w+-]*)(?:\s+[A-Z0-9][\w+-]*)+)")
 """What a question calls by name: in back ticks, in double quotes, or several capitalised words in a row."""
 
@@ -85,7 +88,7 @@ def parse_bundle(text: str, parity: bool = False) -> Bundle:
 
 
 def _plain(query: str) -> str:
-    return " ".join(SURROGATE.sub("\ufffd", query).split())
+    return " ".join(SURROGATE.sub("\ufffd", query).split())[:LONGEST_QUERY]
 
 
 def fallback(question: str, parity: bool = False) -> Bundle:
