@@ -12,13 +12,12 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import TYPE_CHECKING, Any
 
 from eval import endpoint
-from eval.baselines.facts import ROLLOUTS, report
+from eval.baselines.facts import ROLLOUTS, outcome, report
 from eval.progress import Progress
 from eval.rows import OVER_WINDOW, RunFolder, no_gold_rows, scored_row, unscored_row
 from lme_v2_env.chat import Endpoint, EndpointError, OverLong
 from supersede_env.episode import Episode
 from supersede_env.protocol import NoReply, visible_reply
-from supersede_env.scoring import Outcome
 
 if TYPE_CHECKING:
     from eval.heldout import Job
@@ -76,4 +75,4 @@ def _row(job: Job, client: Endpoint, episode: Episode, sample: int) -> dict[str,
         "usage": dict(usage),
         **report(rollout),
     }
-    return scored_row(episode, sample, Outcome.of(rollout), job.info.stale_weight, extra)
+    return scored_row(episode, sample, outcome(rollout), job.info.stale_weight, extra)

@@ -12,14 +12,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from eval.baselines.facts import ROLLOUTS, report
+from eval.baselines.facts import ROLLOUTS, outcome, report
 from eval.progress import Progress
 from eval.rows import OVER_WINDOW, RunFolder, no_gold_rows, scored_row, unscored_row
 from rewards.errors import UserError
 from supersede_env.episode import Episode
 from supersede_env.longmemeval import Loaded
 from supersede_env.protocol import NotesRollout, ProtocolConfig
-from supersede_env.scoring import Outcome
 
 if TYPE_CHECKING:
     from eval.heldout import Job
@@ -109,7 +108,7 @@ def play(tasks: Sequence[Task], policy: LocalPolicy, job: Job) -> list[dict[str,
             rows.append(unscored_row(episode, sample, OVER_WINDOW))
             continue
         extra = {"seconds": seconds, "calls": rollouts[i].num_turns, "new_tokens": tokens[i]} | report(rollouts[i])
-        rows.append(scored_row(episode, sample, Outcome.of(rollouts[i]), job.info.stale_weight, extra))
+        rows.append(scored_row(episode, sample, outcome(rollouts[i]), job.info.stale_weight, extra))
     return rows
 
 

@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eval import heldout
-from eval.baselines.facts import FactsRollout, FactStore, Operation, parse_operations
+from eval.baselines.facts import FactsRollout, FactStore, Operation, outcome, parse_operations
+from supersede_env.diagnosis import diagnose
 from supersede_env.episode import Episode
 from supersede_env.protocol import NotesRollout, ProtocolConfig, wordings
 from tests.episodes import record
@@ -63,10 +64,10 @@ def test_over_the_budget_what_was_written_longest_ago_is_forgotten() -> None:
     store = FactStore(20)
     store.apply(parse_operations("ADD: aaaa\nADD: bbbb"))
     store.apply(parse_operations("UPDATE 1: aaax"))
-    assert store.apply(parse_operations("ADD: cccc")) == 8
+    assert store.apply(parse_operations("ADD: cccc")) == "bbbb"
     assert store.render() == "1. aaax\n2. cccc"
     assert store.counts["forgotten"] == 1
-    store.apply([add("y" * 50)])
+    assert store.apply([add("y" * 50)]) == "aaax\ncccc\n" + "y" * 33
     assert store.render() == "1. " + "y" * 17
 
 
@@ -85,9 +86,8 @@ def test_notes_never_exceed_the_budget_and_every_line_is_counted(replies: list[s
     for reply in replies:
         before = store.render()
         operations = parse_operations(reply)
-        lost = store.apply(operations)
+        store.apply(operations)
         assert len(store.render()) <= budget
-        assert lost >= 0
         assert [line.split(". ")[0] for line in store.render().split("\n") if line] == [
             str(number) for number in range(1, len(store.facts) + 1)
         ]
@@ -185,3 +185,17 @@ def test_a_local_model_plays_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     rows = rows_of(tmp_path / "run")
     assert [row["calls"] for row in rows] == [4, 4]
     assert all(sum(row["facts"].values()) > 0 for row in rows)
+
+
+def test_a_fact_that_the_budget_cost_is_diagnosed_as_cut() -> None:
+    rollout = FactsRollout(EPISODE.view, ProtocolConfig(budget=30))
+    for reply in ("KEEP", "KEEP", f"ADD: in {EPISODE.gold}\nADD: {'z' * 40}", "no idea"):
+        rollout.step(reply)
+    found = outcome(rollout)
+    assert found.notes[-1] == f"1. {'z' * 27}"
+    assert found.overflows == 1
+    assert diagnose(EPISODE, found, "wrong") == "cut"
+    long_winded = FactsRollout(EPISODE.view, ProtocolConfig(budget=30))
+    for reply in ("KEEP", "KEEP", f"I will think about it. {'z' * 40} {EPISODE.gold}", "no idea"):
+        long_winded.step(reply)
+    assert diagnose(EPISODE, outcome(long_winded), "wrong") == "never_written"

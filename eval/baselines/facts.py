@@ -16,7 +16,7 @@ import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -24,6 +24,7 @@ from typing import Any
 from rewards.text import drop_reasoning
 from supersede_env.episode import EpisodeView
 from supersede_env.protocol import Message, NotesRollout, ProtocolConfig, Step, fill, render_turns, wordings
+from supersede_env.scoring import LONGEST_TAIL, Outcome
 
 VERSION = 1
 """Part of the prompt hash: raise it when replies are read, or facts forgotten, in another way."""
@@ -141,9 +142,9 @@ class FactStore:
     def render(self) -> str:
         return _rendered(self.facts)
 
-    def apply(self, operations: list[Operation | None]) -> int:
-        """Carry out what can be; numbers are those of the facts before the first. Returns how many characters the
-        budget cost."""
+    def apply(self, operations: list[Operation | None]) -> str:
+        """Carry out what can be; numbers are those of the facts before the first. Returns what the
+        budget cost: the texts that were forgotten or cut off."""
         shown = dict(enumerate(self.facts, 1))
         for operation in operations:
             self.counts[self._carried_out(operation, shown)] += 1
@@ -179,24 +180,26 @@ class FactStore:
         self._writes += 1
         fact.written = self._writes
 
-    def _forget(self) -> int:
+    def _forget(self) -> str:
         """Drop the facts written longest ago until the rest fits; the last one left is cut."""
-        before = len(self.render())
         writes = sorted(fact.written for fact in self.facts)
 
         def since(write: int) -> list[_Fact]:
             return [fact for fact in self.facts if fact.written >= write]
 
-        first = bisect_left(writes[:-1], True, key=lambda write: len(_rendered(since(write))) <= self.budget)
-        self.counts["forgotten"] += first
-        self.facts = since(writes[first]) if writes else []
+        dropped = bisect_left(writes[:-1], True, key=lambda write: len(_rendered(since(write))) <= self.budget)
+        kept = since(writes[dropped]) if writes else []
+        lost = [fact.text for fact in self.facts if fact not in kept]
+        self.counts["forgotten"] += dropped
+        self.facts = kept
         over = len(self.render()) - self.budget
         if over > 0:
-            fact = self.facts[0]
-            fact.text = fact.text[: max(0, len(fact.text) - over)].rstrip()
-            if not fact.text:
-                self.facts.clear()
-        return before - len(self.render())
+            (fact,) = kept
+            room = max(0, len(fact.text) - over)
+            lost.append(fact.text[room:])
+            fact.text = fact.text[:room].rstrip()
+            self.facts = kept if fact.text else []
+        return "\n".join(lost)
 
 
 class FactsRollout(NotesRollout):
@@ -205,6 +208,8 @@ class FactsRollout(NotesRollout):
     def __init__(self, view: EpisodeView, config: ProtocolConfig) -> None:
         super().__init__(view, config)
         self.store = FactStore(config.budget)
+        self.lost: list[str] = []
+        """What the budget cost, for every session."""
 
     def prompt(self) -> list[Message]:
         turn = len(self.history)
@@ -229,7 +234,8 @@ class FactsRollout(NotesRollout):
             return
         lost = self.store.apply(parse_operations(drop_reasoning(reply)))
         self.notes = self.store.render()
-        self.history.append(Step("notes", reply, self.notes, lost))
+        self.lost.append(lost)
+        self.history.append(Step("notes", reply, self.notes, len(lost)))
 
 
 @cache
@@ -240,6 +246,15 @@ def fact_wordings() -> dict[str, dict[str, str]]:
 
 ROLLOUTS: dict[str, type[NotesRollout]] = {"notes": NotesRollout, "facts": FactsRollout}
 """How an episode is played, by the name of the system."""
+
+
+def outcome(rollout: NotesRollout) -> Outcome:
+    """The outcome of a finished rollout; of facts, what was cut off are the facts that were forgotten."""
+    found = Outcome.of(rollout)
+    if not isinstance(rollout, FactsRollout):
+        return found
+    return replace(found, cut_off=tuple(f"\n{text}"[:LONGEST_TAIL] if text else "" for text in rollout.lost))
+
 
 COUNTED = ("add", "update", "delete", "keep", "malformed", "forgotten")
 
