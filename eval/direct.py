@@ -56,12 +56,12 @@ def _row(job: Job, client: Endpoint, episode: Episode, sample: int) -> dict[str,
     started = time.monotonic()
     try:
         while not rollout.done:
-            reply = client.message(
+            reply = client.exchange(
                 [dict(message) for message in rollout.prompt()],
                 temperature=job.options.temperature,
                 max_tokens=job.options.max_tokens,
             )
-            rollout.step(visible_reply(reply.content, reply.reasoning))
+            rollout.step(_text(reply.message))
             finished.append(reply.finish_reason)
             usage.update(reply.usage)
     except OverLong:
@@ -76,3 +76,10 @@ def _row(job: Job, client: Endpoint, episode: Episode, sample: int) -> dict[str,
         **report(rollout),
     }
     return scored_row(episode, sample, outcome(rollout), job.info.stale_weight, extra)
+
+
+def _text(message: dict[str, Any]) -> str:
+    """What the protocol takes of a message, the empty text included. Raises `NoReply`."""
+    content = message.get("content")
+    reasoning = message.get("reasoning") or message.get("reasoning_content")
+    return visible_reply(content if isinstance(content, str) else None, reasoning)

@@ -47,11 +47,10 @@ class Completion:
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
-    """A reply as it came; `content` None when there was none."""
+class Exchange:
+    """The assistant's message as it came: what tool calls need."""
 
-    content: str | None
-    reasoning: str | None
+    message: dict[str, Any]
     finish_reason: str | None
     usage: dict[str, int]
 
@@ -76,29 +75,29 @@ class Endpoint:
             raise UserError(f"endpoint '{self.base_url}' does not begin with http:// or https://")
 
     def complete(self, messages: list[dict[str, Any]], **sampling: Any) -> Completion:
-        """One chat completion that says something. Raises `EndpointError`."""
-        message = self.message(messages, **sampling)
-        if message.content and message.content.strip():
-            return Completion(message.content, message.finish_reason, message.usage)
-        if message.reasoning and message.reasoning.strip():
-            return Completion(message.reasoning, message.finish_reason, message.usage, from_reasoning=True)
-        raise EmptyReply(f"the reply is empty (finish_reason {message.finish_reason})")
+        """One chat completion. Raises `EndpointError`."""
+        reply = self.exchange(messages, **sampling)
+        message, finish, usage = reply.message, reply.finish_reason, reply.usage
+        content = message.get("content")
+        reasoning = message.get("reasoning") or message.get("reasoning_content")
+        text = content if isinstance(content, str) and content.strip() else ""
+        if not text and isinstance(reasoning, str) and reasoning.strip():
+            return Completion(reasoning, finish, usage, from_reasoning=True)
+        if not text:
+            raise EmptyReply(f"the reply is empty (finish_reason {finish})")
+        return Completion(text, finish, usage)
 
-    def message(self, messages: list[dict[str, Any]], **sampling: Any) -> Message:
-        """One chat completion, be it empty. Raises `EndpointError`."""
-        body = self._post("chat/completions", {"model": self.model, "messages": messages, **sampling})
+    def exchange(self, messages: list[dict[str, Any]], *, timeout: float | None = None, **options: Any) -> Exchange:
+        """One chat completion, the message untouched. `timeout` stands in for the endpoint's own, and no attempt begins
+        after it. Raises `EndpointError`."""
+        payload = {"model": self.model, "messages": messages, **options}
+        body = self._post("chat/completions", payload, timeout)
         choices = body.get("choices")
         if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
             raise EndpointError("the reply has no choices")
         message = choices[0].get("message") or {}
-        content = message.get("content")
-        reasoning = message.get("reasoning") or message.get("reasoning_content")
-        return Message(
-            content=content if isinstance(content, str) else None,
-            reasoning=reasoning if isinstance(reasoning, str) else None,
-            finish_reason=choices[0].get("finish_reason"),
-            usage={name: value for name, value in (body.get("usage") or {}).items() if isinstance(value, int)},
-        )
+        usage = {name: value for name, value in (body.get("usage") or {}).items() if isinstance(value, int)}
+        return Exchange(message, choices[0].get("finish_reason"), usage)
 
     def embed(self, texts: list[str]) -> list[list[float]]:
         """One vector a text, in order. Raises `EndpointError`."""
@@ -111,21 +110,24 @@ class Endpoint:
         except (KeyError, TypeError) as error:
             raise EndpointError(f"an embedding lacks {error}") from error
 
-    def _post(self, route: str, payload: dict[str, Any]) -> dict[str, Any]:
+    def _post(self, route: str, payload: dict[str, Any], timeout: float | None = None) -> dict[str, Any]:
         import httpx
 
         if self._client is None:
             self._client = httpx.Client(timeout=self.timeout)
         key = os.environ.get(self.api_key_var, "none")
         url = f"{self.base_url.rstrip('/')}/{route}"
-        reason = ""
+        reason, started = "", time.monotonic()
         for attempt in range(self.retries + 1):
+            if timeout is not None and time.monotonic() - started > timeout:
+                break
             if attempt:
                 time.sleep(self.backoff * 2 ** (attempt - 1))
             try:
-                response = self._client.post(url, json=payload, headers={"Authorization": f"Bearer {key}"})
+                headers = {"Authorization": f"Bearer {key}"}
+                response = self._client.post(url, json=payload, headers=headers, timeout=timeout or self.timeout)
             except httpx.TimeoutException:
-                reason = f"no reply within {self.timeout:g} s"
+                reason = f"no reply within {timeout or self.timeout:g} s"
                 continue
             except httpx.HTTPError as error:
                 reason = f"{type(error).__name__}: {_one_line(str(error))}"
