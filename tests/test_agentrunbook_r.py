@@ -24,6 +24,7 @@ from lme_v2_env.memory.embed import Hashing
 from lme_v2_env.memory.index import Block, Index, term_arrays
 from lme_v2_env.memory.library import Library
 from lme_v2_env.memory.store import Store
+from lme_v2_env.memory.writer import ModelWriter
 from lme_v2_env.trajectory import trajectory_from
 from tests import lme_world
 from tests.scripted_endpoint import ScriptedEndpoint
@@ -201,7 +202,20 @@ def world(tmp_path: Path) -> Path:
     return lme_world.write(tmp_path / "data", [lme_world.trajectory(number) for number in range(N)], rows)
 
 
-def test_the_second_insert_calls_no_model_and_the_controller_sees_the_question_alone(
+def test_inserting_42_trajectories_again_calls_no_model(tmp_path: Path) -> None:
+    runs = [trajectory_from(lme_world.trajectory(number), "row") for number in range(42)]
+    with ScriptedEndpoint(write_or_plan) as endpoint:
+        for calls in (42 * 3, 0):  # two events and one reply with both notes a run; then none
+            before = endpoint.count
+            writer = ModelWriter(Endpoint(endpoint.url, "scripted"))
+            held = memory(Runbook(), count=0, library=Library(Store(tmp_path), Hashing(64), writer))
+            held.warm(runs)
+            for run in runs:
+                held.insert(run)
+            assert endpoint.count - before == calls
+
+
+def test_other_ablations_write_nothing_anew_and_the_controller_sees_the_question_alone(
     world: Path, tmp_path: Path
 ) -> None:
     with ScriptedEndpoint(write_or_plan) as endpoint:
