@@ -202,13 +202,14 @@ def world(tmp_path: Path) -> Path:
     return lme_world.write(tmp_path / "data", [lme_world.trajectory(number) for number in range(N)], rows)
 
 
-def test_inserting_42_trajectories_again_calls_no_model(tmp_path: Path) -> None:
+def test_inserting_42_trajectories_again_calls_no_model() -> None:
+    store = Store(None)
     runs = [trajectory_from(lme_world.trajectory(number), "row") for number in range(42)]
     with ScriptedEndpoint(write_or_plan) as endpoint:
         for calls in (42 * 3, 0):  # two events and one reply with both notes a run; then none
             before = endpoint.count
             writer = ModelWriter(Endpoint(endpoint.url, "scripted"))
-            held = memory(Runbook(), count=0, library=Library(Store(tmp_path), Hashing(64), writer))
+            held = memory(Runbook(), count=0, library=Library(store, Hashing(64), writer))
             held.warm(runs)
             for run in runs:
                 held.insert(run)
