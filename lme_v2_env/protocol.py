@@ -11,7 +11,6 @@ is up, and the reader gets what there is.
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import json
 import re
@@ -23,6 +22,7 @@ from importlib.resources import files
 from typing import Any, Literal
 
 from lme_v2_env.actions import SEARCHES, Action, ActionName, Malformed, Reply
+from lme_v2_env.chat import picture_part, text_part
 from lme_v2_env.explore import BadPattern, Explorer, NoSuch, State
 from lme_v2_env.replies import parse
 from lme_v2_env.tokens import CHARS_PER_TOKEN
@@ -277,9 +277,7 @@ class RetrievalRollout:
         task = _fill(words.task, {"summary": summary, "question": view.text})
         content: Any = task
         if config.show_image and view.image is not None:
-            kind = "png" if view.image.startswith(b"\x89PNG") else "jpeg"
-            url = f"data:image/{kind};base64,{base64.b64encode(view.image).decode()}"
-            content = [{"type": "text", "text": task}, {"type": "image_url", "image_url": {"url": url}}]
+            content = [text_part(task), picture_part(view.image)]
         return [{"role": "system", "content": system}, {"role": "user", "content": content}]
 
     def _extend(self, reply: Reply, text: str) -> None:

@@ -8,6 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from lme_v2_env.chat import Endpoint
 from lme_v2_env.dataset import Dataset
 from lme_v2_env.memory.api import Memory, RetrievalConfig
 from lme_v2_env.memory.library import Library
@@ -21,6 +22,13 @@ SYSTEMS = {
     "no_retrieval": "eval.baselines.no_retrieval",
     "rag_slice": "eval.baselines.rag",
     "rag_slice_notes": "eval.baselines.rag",
+    "agentrunbook_r": "eval.baselines.agentrunbook_r",
+    "agentrunbook_r_no_slices": "eval.baselines.agentrunbook_r",
+    "agentrunbook_r_no_events": "eval.baselines.agentrunbook_r",
+    "agentrunbook_r_no_notes": "eval.baselines.agentrunbook_r",
+    "agentrunbook_r_only_slices": "eval.baselines.agentrunbook_r",
+    "agentrunbook_r_only_events": "eval.baselines.agentrunbook_r",
+    "agentrunbook_r_only_notes": "eval.baselines.agentrunbook_r",
     "search": "eval.baselines.policy",
     "policy": "eval.baselines.policy",
     "oracle_trajectories": "eval.baselines.oracle",
@@ -38,6 +46,10 @@ class Kit:
     retrieval: RetrievalConfig
     pictures: bool
     """Whether memories may return screenshots."""
+    controller: Endpoint | None = None
+    """The model that writes AgentRunbook-R's queries; rules do without one."""
+    parity: bool = False
+    """AgentRunbook-R as the published code has it, where that differs from the paper."""
     policy: PolicyOptions | None = None
     """The model of the system `policy`, and how policies act."""
 

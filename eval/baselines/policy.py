@@ -17,7 +17,7 @@ from eval.baselines import Kit
 from lme_v2_env.actions import Reply
 from lme_v2_env.chat import Endpoint
 from lme_v2_env.explore import Explorer
-from lme_v2_env.memory.api import ContextItem, RetrievalConfig, RetrievalMemory
+from lme_v2_env.memory.api import ContextItem, Gathered, RetrievalConfig, RetrievalMemory
 from lme_v2_env.memory.library import library_settings
 from lme_v2_env.messages import reply_of
 from lme_v2_env.policies import SCRIPTED
@@ -84,7 +84,9 @@ class PolicyMemory(RetrievalMemory):
         rollout = RetrievalRollout(QuestionView(question, image), self._explorer, self.protocol)
         while not rollout.done:
             rollout.step(self.actor(rollout))
-        return submission(self._explorer, Outcome.of(rollout), markdown=not self.protocol.spans_only)
+        outcome = Outcome.of(rollout)
+        items = submission(self._explorer, outcome, markdown=not self.protocol.spans_only)
+        return Gathered(items, {"rollout": outcome.to_record()})
 
 
 class PolicySystem:
@@ -131,7 +133,7 @@ def endpoint_actor(endpoint: Endpoint, options: PolicyOptions) -> Actor:
     def act(rollout: RetrievalRollout) -> Reply:
         tools = {"tools": rollout.tools} if rollout.tools else {}
         sampling = {"temperature": options.temperature, "max_tokens": options.max_tokens}
-        return reply_of(endpoint.chat(rollout.prompt(), **sampling, **tools))
+        return reply_of(endpoint.exchange(rollout.prompt(), **sampling, **tools).message)
 
     return act
 
