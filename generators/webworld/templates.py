@@ -18,7 +18,7 @@ PLAIN = frozenset(
         *("s_default", "s_price", "s_addon", "s_required", "s_value", "s_search", "s_sort", "s_help", "s_option"),
         *("d_condition", "d_stage", "d_waiting", "d_approver", "d_threshold", "d_total", "d_result", "d_dialog"),
         *("p_button", "p_confirm", "p_new"),
-        *("g_limit", "g_form_limit", "g_role", "g_draft", "g_missing"),
+        *("g_limit", "g_form_limit", "g_role", "g_draft", "g_missing", "g_barred"),
     )
 )
 """Templates whose answer stands on one line of one page."""
@@ -206,7 +206,9 @@ def _actions(world: World, number: int, draw: Draw) -> Iterator[Draft]:
     for place, action in enumerate(listing.actions):
         key = f"list:{number}/action:{place}"
         slots = {"noun": listing.noun, "does": f"to {action.does}", "button": action.button, "field": action.field}
-        slots["column"] = listing.state_column
+        slots |= {"column": listing.state_column, "list": listing.title}
+        if action.barred is not None:
+            yield Draft("g_barred", GOTCHAS, "phrase", action.barred, (f"{key}/barred",), slots["column"], slots)
         yield Draft("p_button", PROCEDURE, "phrase", action.button, (f"{key}/button",), action.deed, slots)
         yield Draft("p_confirm", PROCEDURE, "phrase", action.confirm, (f"{key}/confirm",), action.deed, slots)
         gold = f"{action.button}, {action.confirm}"
