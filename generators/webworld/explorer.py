@@ -132,12 +132,11 @@ class Walker:
 
     def end(self, reached: bool) -> None:
         """The last thought; an agent that is stuck may say so first."""
-        if not reached and self.session.alerts and self.draw.percent(50):
-            self.think("mishap", message=self.session.alerts[0][0])
+        stuck = not reached and bool(self.session.alerts)
+        if stuck and self.draw.percent(50):
             text = self.draw.pick(bank("runs")["replies"]["stuck"])
-            self.session.do(f"send_msg_to_user({text!r})")
-            self._see(f"send_msg_to_user({text!r})")
-        self.think("done" if reached or self.draw.percent(40) else "stuck")
+            self.do(f"send_msg_to_user({text!r})", "mishap", message=self.session.alerts[0][0])
+        self.think("stuck" if stuck or (not reached and self.draw.percent(60)) else "done")
 
 
 def _go(key: str) -> Act:
