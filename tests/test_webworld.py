@@ -256,7 +256,7 @@ def test_splits_do_not_share_worlds_and_traps_come_from_the_same_split() -> None
 def test_bad_input_gets_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(ValueError, match="did you mean 'standard'"):
         config_from("standart")
-    assert set(PRESETS) == {"easy", "standard", "judge_free"}
+    assert set(PRESETS) == {"easy", "standard", "hard", "judge_free"}
     for args in (["--config", '{"trajectoris": 9}'], ["--seed", "1500000"], ["--config", '{"trajectories": 9}']):
         assert main(["write", str(tmp_path / "x"), *args]) == 2
         error = capsys.readouterr().err

@@ -98,6 +98,20 @@ PRESETS = {
     ),
 }
 
+PRESETS["hard"] = replace(
+    PRESETS["standard"],
+    preset="hard",
+    trajectories=40,
+    lists=(3, 4),
+    forms=(3, 3),
+    rows=(12, 20),
+    page_size=(7, 10),
+    fields=(8, 12),
+    options=(5, 7),
+    noise=25,
+)
+"""Longer pages, more of everything."""
+
 PRESETS["judge_free"] = replace(
     PRESETS["easy"],
     preset="judge_free",

@@ -75,6 +75,11 @@ class Walker:
         self.do(f"click('{self.bid(act)}')", kind, name=name)
 
     def fill(self, act: Act, name: str, value: str) -> None:
+        """Type a value; a slip of the finger comes first now and then."""
+        if len(value) > 1 and self.draw.percent(self.world.config.noise // 3):
+            self.do(f"fill('{self.bid(act)}', {value[:-1]!r})", "fill", name=name, value=value)
+            self.do(f"fill('{self.bid(act)}', {value!r})", "slip", name=name, value=value)
+            return
         self.do(f"fill('{self.bid(act)}', {value!r})", "fill", name=name, value=value)
 
     def select(self, act: Act, name: str, value: str) -> None:

@@ -103,6 +103,7 @@ def _asked(world: World, draft: Draft, number: int, letter: int, seen: Seen, dra
     hidden: dict[str, Any] = {
         "question_id": name,
         "evidence": seen.evidence(draft.facts),
+        "states": seen.states(draft.facts),
         "world": world.seed,
         "template": draft.template,
         "about": draft.about,

@@ -47,6 +47,11 @@ class Seen:
             left = [number for number in left if best not in places[number]]
         return [self._point(place, line) for place, lines in sorted(found.items()) for line in sorted(set(lines))]
 
+    def states(self, facts: Sequence[str]) -> list[tuple[str, int]]:
+        """Every state that tells all of the facts by itself: any of them is as good as the evidence."""
+        places = [{(sight.run, sight.state) for sight in self.sights[fact]} for fact in facts]
+        return [(self.runs[run].record["id"], state) for run, state in sorted(set.intersection(*places))]
+
     def _point(self, place: tuple[int, int], line: int) -> dict[str, Any]:
         record = self.runs[place[0]].record
         tree = record["states"][place[1]]["accessibility_tree"]

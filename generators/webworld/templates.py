@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import product
+from itertools import combinations, product
 from typing import Any
 
 from generators.draw import Draw
@@ -31,6 +31,7 @@ def drafts(world: World, others: Sequence[World], seen: Seen, draw: Draw) -> Ite
     """Every question that the runs of this world can answer."""
     yield from _site(world)
     yield from _catalogue(world, seen)
+    yield from _compared(world, draw)
     for number in range(len(world.forms)):
         yield from _form(world, number, draw)
         yield from _steps(world, others, number, draw)
@@ -70,6 +71,27 @@ def _catalogue(world: World, seen: Seen) -> Iterator[Draft]:
         yield Draft("g_limit_free", GOTCHAS, "free", gold, fact, item.name, slots)
         yield from _totals(world, number, seen)
     yield from _approval(world, shelf, "order", words.say("total"), "order")
+
+
+def _compared(world: World, draw: Draw) -> Iterator[Draft]:
+    """What takes several pages, or several lines of one."""
+    items = world.catalogue.items
+    if len(items) >= OPTIONS:
+        numbers = draw.sample(range(len(items)), OPTIONS)
+        facts = tuple(f"item:{number}/price" for number in numbers)
+        slots = {"catalogue": world.catalogue.title, "item_word": world.item_word}
+        for template, best in (("s_dearest", max), ("s_cheapest", min)):
+            gold = best(numbers, key=lambda number: items[number].price)
+            wrong = tuple(items[number].name for number in numbers if number != gold)
+            if [items[number].price for number in numbers].count(items[gold].price) == 1:
+                yield Draft(template, STATIC, "choice", items[gold].name, facts, "price", slots, wrong)
+    for one, two in combinations(range(len(world.forms)), 2):
+        pair = world.forms[one], world.forms[two]
+        shared = [field.label for field in pair[0].fields if pair[1].field(field.label) is not None]
+        if len(shared) == 1:
+            facts = (f"form:{one}/field:{shared[0]}", f"form:{two}/field:{shared[0]}")
+            slots = {"form": pair[0].title, "other": pair[1].title}
+            yield Draft("s_shared", STATIC, "phrase", shared[0], facts, "fields", slots)
 
 
 def _totals(world: World, number: int, seen: Seen) -> Iterator[Draft]:

@@ -143,7 +143,7 @@ class _Builder:
     def form(self) -> Form:
         draw, words = self.draw, self.words
         count = draw.between(self.config.fields)
-        choices = draw.sample(self.bank["choices"], max(1, min(4, count // 2)))
+        choices = draw.sample(self.bank["choices"], max(1, min(6, count // 2)))
         fields = [self.choice_field(base, False) for base in choices]
         number = self.text_label(self.bank["numbers"])
         fields.append(Field(number, "number", (), "1", False))
@@ -219,7 +219,7 @@ class _Builder:
 
     def names(self, count: int, bases: Sequence[str]) -> list[str]:
         found = []
-        for base in self.draw.sample(bases, count):
+        for base in self.draw.sample(bases, min(count, len(bases))):
             name = base if self.draw.percent(50) else f"{self.draw.pick(self.words['modifiers'])} {base}"
             found.append(name)
             self.used.add(name.lower())
