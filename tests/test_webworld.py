@@ -18,9 +18,11 @@ from hypothesis import strategies as st
 
 from generators.webworld import Bundle, bundle, explore, foils, generate_world, questions, write_dataset
 from generators.webworld.app import Session
+from generators.webworld.bank import bank
 from generators.webworld.cli import main
 from generators.webworld.closedbook import CEILING, check
 from generators.webworld.config import KINDS, PRESETS, SPLITS, config_from
+from generators.webworld.fixed import DATASET_VERSION, fingerprints
 from generators.webworld.premises import holds
 from generators.webworld.questions import normalised
 from lme_v2_env.dataset import open_dataset
@@ -79,6 +81,10 @@ def test_the_same_bytes_in_another_process_and_nothing_but_the_generator_is_impo
     )
     assert done.stdout.strip() == "[]"
     assert fingerprint(tmp_path / "here") == fingerprint(tmp_path / "there")
+
+
+def test_the_rows_are_those_of_the_recorded_version() -> None:
+    assert bank("fixed") == {"version": DATASET_VERSION, **fingerprints()}
 
 
 def test_a_world_is_the_same_in_any_data_set(tmp_path: Path) -> None:

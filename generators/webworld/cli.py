@@ -4,6 +4,7 @@ python -m generators webworld write DIR --worlds 100 --preset easy
 python -m generators webworld write DIR --worlds 50 --split heldout
 python -m generators webworld show --seed 7
 python -m generators webworld check --worlds 200
+python -m generators webworld fingerprints
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from pathlib import Path
 from generators.webworld.closedbook import CEILING, check
 from generators.webworld.config import PRESETS, SPLITS, WorldConfig, config_from
 from generators.webworld.dataset import Bundle, bundle, write_dataset
+from generators.webworld.fixed import DATASET_VERSION, fingerprints
 
 
 def parser() -> argparse.ArgumentParser:
@@ -28,6 +30,7 @@ def parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     commands = p.add_subparsers(dest="command", required=True)
+    commands.add_parser("fingerprints", help="print the version and sha256 that bank/fixed.json records")
     for name, about in (
         ("write", "write a data set folder"),
         ("show", "print one world for reading"),
@@ -60,6 +63,9 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _run(args: argparse.Namespace) -> int:
+    if args.command == "fingerprints":
+        print(json.dumps({"version": DATASET_VERSION, **fingerprints()}, indent=1))
+        return 0
     seeds = SPLITS[args.split]
     first = seeds.start if args.seed is None else args.seed
     count = getattr(args, "worlds", 1)

@@ -30,7 +30,7 @@ OPTIONS = 8
 def drafts(world: World, others: Sequence[World], seen: Seen, draw: Draw) -> Iterator[Draft]:
     """Every question that the runs of this world can answer."""
     yield from _site(world)
-    yield from _catalogue(world, seen)
+    yield from _catalogue(world, seen, draw)
     yield from _compared(world, draw)
     for number in range(len(world.forms)):
         yield from _form(world, number, draw)
@@ -55,7 +55,7 @@ def _site(world: World) -> Iterator[Draft]:
                 yield Draft("p_reach", PROCEDURE, "ordered", gold, facts, page, {"page": world.title(page)})
 
 
-def _catalogue(world: World, seen: Seen) -> Iterator[Draft]:
+def _catalogue(world: World, seen: Seen, draw: Draw) -> Iterator[Draft]:
     shelf, words = world.catalogue, world.words
     common = {"catalogue": shelf.title, "item_word": world.item_word, "group": shelf.group}
     for number, item in enumerate(shelf.items):
@@ -64,7 +64,8 @@ def _catalogue(world: World, seen: Seen) -> Iterator[Draft]:
         for label, adds in item.options[1:]:
             fact = (f"item:{number}", f"item:{number}/option:{label}")
             yield Draft("s_addon", STATIC, "number", str(adds), fact, shelf.group, slots | {"option": label})
-        slots |= {"quantity": item.most + 3 + number, "field": words.say("quantity")}
+        # more than any item's limit, so that the number says nothing about this one's
+        slots |= {"quantity": draw.between((61, 150)), "field": words.say("quantity")}
         fact = (f"item:{number}/limit",)
         yield Draft("g_limit", GOTCHAS, "number", str(item.most), fact, item.name, slots)
         gold = bank("questions")["gold"]["g_limit_free"].format(most=item.most)
