@@ -95,7 +95,7 @@ def _items(world: World, other: World, draw: Draw) -> Iterator[Draft]:
     facts = tuple(f"item:{number}/price" for number in range(len(names)))
     for item in draw.sample(other.catalogue.items, 2):
         premise = {"what": "item", "name": item.name}
-        about = slots | {"item": item.name, "option": draw.pick(item.options)[0]}
+        about: dict[str, Any] = slots | {"item": item.name, "option": draw.pick(item.options)[0]}
         yield from _draft(world, other, "s_price", STATIC, "number", premise, facts, about)
         about |= {"quantity": draw.between((2, item.most)), "total": world.words.say("total")}
         yield from _draft(world, other, "d_total", DYNAMIC, "number", premise, facts, about)
