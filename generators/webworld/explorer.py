@@ -37,6 +37,8 @@ class Run:
 
     record: dict[str, Any]
     facts: tuple[dict[str, int], ...]
+    touched: frozenset[str]
+    """Names of the elements that its actions used."""
 
 
 class Walker:
@@ -47,6 +49,7 @@ class Walker:
         self.session = Session(world)
         self.states: list[dict[str, Any]] = []
         self.facts: list[dict[str, int]] = []
+        self.touched: set[str] = set()
         self._see(None)
 
     def _see(self, action: str | None) -> None:
@@ -65,6 +68,7 @@ class Walker:
 
     def do(self, action: str, kind: str, **slots: Any) -> None:
         self.think(kind, **slots)
+        self.touched.add(slots.get("name", ""))
         self.session.do(action)
         self._see(action)
 
@@ -349,7 +353,7 @@ def walk(world: World, goal: Goal, number: int) -> Run:
         "start_url": walker.states[0]["url"],
         "states": walker.states,
     }
-    return Run(record, tuple(walker.facts))
+    return Run(record, tuple(walker.facts), frozenset(walker.touched - {""}))
 
 
 def goal_text(world: World, goal: Goal, draw: Draw) -> str:

@@ -312,6 +312,7 @@ def _done(session: Session, page: Page, depth: int) -> None:
         rules, field = world.catalogue, words.say("total")
         key = "order"
     else:
+        page.text(depth, world.forms[number].title)
         rules, field, key = world.forms[number], world.forms[number].number, f"form:{number}"
     stage = rules.waiting if made["waits"] else rules.stage
     fact = f"{key}/{'waiting' if made['waits'] else 'stage'}"
