@@ -82,12 +82,22 @@ def strategies(questions: Sequence[Known]) -> dict[str, Guess]:
     def longest(question: Known) -> str:
         return options_or(max(question.options, key=len), question) if question.options else ""
 
+    def typical(question: Known, sign: int) -> str:
+        """The option whose words the other options share most, or least."""
+        if not question.options:
+            return ""
+        counts = Counter(word for option in question.options for word in set(normalised(option).split()))
+        shared = {o: sum(counts[word] for word in set(normalised(o).split())) for o in question.options}
+        return options_or(max(question.options, key=lambda option: sign * shared[option]), question)
+
     return {
         "majority of the template": lambda q: options_or(by_template.best(q), q),
         "majority for the same thing": lambda q: options_or(by_about.best(q) or by_template.best(q), q),
         "most common letter": letters.best,
         "option most often right": option_known_best,
         "longest option": longest,
+        "option most like the others": lambda q: typical(q, 1),
+        "option least like the others": lambda q: typical(q, -1),
         "answer of the nearest question": lambda q: options_or(near.gold(q), q),
     }
 

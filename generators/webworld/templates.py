@@ -125,7 +125,7 @@ def _form(world: World, number: int, draw: Draw) -> Iterator[Draft]:
             yield Draft("s_default", STATIC, "phrase", field.default, fact, field.label, named)
             gold = draw.pick(field.options)
             fact = (key, f"{key}/option:{field.label}:{gold}")
-            wrong = _wrong_options(world, form, field.label, field.options, draw)
+            wrong = _wrong_options(world, form, field.options, draw)
             yield Draft("s_option", STATIC, "choice", gold, fact, field.label, named, wrong)
         if field.required:
             fact = (key, f"{key}/required:{field.label}")
@@ -144,16 +144,15 @@ def _form(world: World, number: int, draw: Draw) -> Iterator[Draft]:
         yield Draft("g_draft_free", GOTCHAS, "free", gold, fact, form.title, draft)
 
 
-def _wrong_options(world: World, form: Form, label: str, options: tuple[str, ...], draw: Draw) -> tuple[str, ...]:
-    """Options of such fields elsewhere that this one lacks; on hard worlds also some of the same form."""
-    pools = bank("words")["choices"]
-    base = next(pool for pool in pools.values() if set(options) <= set(pool))
-    wrong = draw.shuffled([option for option in base if option not in options])
-    beside = [option for field in form.fields for option in field.options if field.label != label]
-    if not world.config.plain:
-        wrong = draw.sample(beside, min(2, len(beside))) + wrong
-    far = [option for pool in pools.values() for option in pool if option not in options and option not in beside]
-    return tuple(dict.fromkeys(wrong + draw.sample(far, OPTIONS)))[: OPTIONS - 1]
+def _wrong_options(world: World, form: Form, options: tuple[str, ...], draw: Draw) -> tuple[str, ...]:
+    """Options that such fields have in other worlds and this one lacks: no other kind, which anybody could rule out.
+
+    Those that a field of another form here has come first.
+    """
+    pool = next(pool for pool in bank("words")["choices"].values() if set(options) <= set(pool))
+    elsewhere = {option for other in world.forms if other != form for field in other.fields for option in field.options}
+    wrong = draw.shuffled([option for option in pool if option not in options])
+    return tuple(sorted(wrong, key=lambda option: option not in elsewhere)[: OPTIONS - 1])
 
 
 def _steps(world: World, others: Sequence[World], number: int, draw: Draw) -> Iterator[Draft]:
@@ -169,18 +168,23 @@ def _steps(world: World, others: Sequence[World], number: int, draw: Draw) -> It
     path = (menu.label, listing.title, listing.new)
     slots = {"form": form.title}
     yield Draft("p_path", PROCEDURE, "ordered", ", ".join(path), facts, form.title, slots)
-    parts = (
-        [menu.label, *(other.label for other in world.menus if other != menu)],
-        [listing.title, *(other.title for other in world.listings if other != listing), world.catalogue.title],
-        [listing.new, *(other.listings[0].new for other in others if other.listings[0].new != listing.new)],
-        [form.submit, *filter(None, [form.draft]), *(other.forms[0].submit for other in others)],
+    if not others:
+        return
+    # Two ways at each of three forks make eight: every part stands in four options, so that none gives itself away.
+    # The other way is always of the same kind as the right one; a draft's button would show by its name.
+    start, thing = listing.new.split(" ", 1)
+    ends = [other.forms[0].submit for other in others if other.forms[0].submit != form.submit]
+    forks = (
+        (menu.label, draw.pick([other.label for other in world.menus if other != menu])),
+        (
+            f"{listing.title} > {listing.new}",
+            f"{listing.title} > {draw.pick([s for s in bank('words')['starts'] if s != start])} {thing}",
+        ),
+        (form.submit, draw.pick(ends)),
     )
-    ways = [" > ".join(way) for way in product(*parts)]
-    gold, trap = ways[0], " > ".join((*path, form.draft)) if form.draft else ""
-    wrong = [trap] if trap else []
-    wrong += draw.sample([way for way in ways if way not in (gold, trap)], OPTIONS)
+    gold, *wrong = [" > ".join(way) for way in product(*forks)]
     facts = (*facts, f"form:{number}/submit")
-    yield Draft("p_steps", PROCEDURE, "choice", gold, facts, form.title, slots, tuple(wrong[: OPTIONS - 1]))
+    yield Draft("p_steps", PROCEDURE, "choice", gold, facts, form.title, slots, tuple(draw.shuffled(wrong)))
 
 
 def _list(world: World, number: int) -> Iterator[Draft]:
@@ -240,9 +244,6 @@ def _actions(world: World, number: int, draw: Draw) -> Iterator[Draft]:
         yield Draft("d_result", DYNAMIC, "phrase", action.result, (f"{key}/result",), action.deed, slots)
         gold = draw.pick(action.options)
         pool = next(spec["options"] for spec in bank("actions") if spec["field"] == action.field)
-        far = [option for spec in bank("actions") if spec["field"] != action.field for option in spec["options"]]
-        wrong = draw.shuffled([option for option in pool if option not in action.options]) + draw.sample(far, OPTIONS)
-        if world.config.plain:
-            wrong = [option for option in draw.shuffled(far) if not set(option.split()) & set(gold.split())]
+        wrong = draw.shuffled([option for option in pool if option not in action.options])
         facts = (f"{key}/dialog", f"{key}/field/option:{gold}")
         yield Draft("d_dialog", DYNAMIC, "choice", gold, facts, action.field, slots, tuple(wrong[: OPTIONS - 1]))

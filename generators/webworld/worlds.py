@@ -213,7 +213,7 @@ class _Builder:
             filter_options=tuple(dict.fromkeys(record[2] for record in records)),
             search_column=draw.pick((code, person)),
             form=number if has_form else None,
-            new=self.pair(("New", "Add", "Create", "Start", "Open", "Begin", "Make"), (noun.title(), "Entry", "One")),
+            new=self.pair(words["starts"], (noun.title(), "Entry", "One")),
             actions=self.actions(noun, [record[2] for record in records]),
         )
 
