@@ -98,6 +98,27 @@ PRESETS = {
     ),
 }
 
+PRESETS["hard"] = replace(
+    PRESETS["standard"],
+    preset="hard",
+    trajectories=40,
+    lists=(3, 4),
+    forms=(3, 3),
+    rows=(12, 20),
+    page_size=(7, 10),
+    fields=(8, 12),
+    options=(5, 7),
+    noise=25,
+)
+"""Longer pages, more of everything."""
+
+PRESETS["judge_free"] = replace(
+    PRESETS["easy"],
+    preset="judge_free",
+    quotas=tuple((kind, count) for kind, count in PRESETS["easy"].quotas if not kind.endswith("-abs")),
+)
+"""Easy worlds without false premises: every question can be graded, and nearly all can be read, without a model."""
+
 
 def config_from(preset: str | WorldConfig, over: dict[str, Any] | None = None) -> WorldConfig:
     """A preset by name with some fields replaced. Raises `ValueError`, naming the nearest name."""
@@ -111,12 +132,16 @@ def config_from(preset: str | WorldConfig, over: dict[str, Any] | None = None) -
     for name in over:
         if name not in WorldConfig.__dataclass_fields__:
             raise ValueError(f"unknown setting '{name}'{_near(name, WorldConfig.__dataclass_fields__)}")
-    made = replace(base, **{name: tuple(value) if isinstance(value, list) else value for name, value in over.items()})
+    made = replace(base, **{name: _frozen(value) for name, value in over.items()})
     if made.trajectories % 2 or made.trajectories < 8:
         raise ValueError(f"trajectories must be even and at least 8, got {made.trajectories}")
     if not made.kinds or set(made.kinds) - set(KINDS):
         raise ValueError(f"kinds must be some of {', '.join(KINDS)}")
     return made
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(_frozen(part) for part in value) if isinstance(value, list) else value
 
 
 def split_of(seed: int) -> str:

@@ -37,6 +37,8 @@ class Run:
 
     record: dict[str, Any]
     facts: tuple[dict[str, int], ...]
+    touched: frozenset[str]
+    """Names of the elements that its actions used."""
 
 
 class Walker:
@@ -47,6 +49,7 @@ class Walker:
         self.session = Session(world)
         self.states: list[dict[str, Any]] = []
         self.facts: list[dict[str, int]] = []
+        self.touched: set[str] = set()
         self._see(None)
 
     def _see(self, action: str | None) -> None:
@@ -65,6 +68,7 @@ class Walker:
 
     def do(self, action: str, kind: str, **slots: Any) -> None:
         self.think(kind, **slots)
+        self.touched.add(slots.get("name", ""))
         self.session.do(action)
         self._see(action)
 
@@ -75,6 +79,11 @@ class Walker:
         self.do(f"click('{self.bid(act)}')", kind, name=name)
 
     def fill(self, act: Act, name: str, value: str) -> None:
+        """Type a value; a slip of the finger comes first now and then."""
+        if len(value) > 1 and self.draw.percent(self.world.config.noise // 3):
+            self.do(f"fill('{self.bid(act)}', {value[:-1]!r})", "fill", name=name, value=value)
+            self.do(f"fill('{self.bid(act)}', {value!r})", "slip", name=name, value=value)
+            return
         self.do(f"fill('{self.bid(act)}', {value!r})", "fill", name=name, value=value)
 
     def select(self, act: Act, name: str, value: str) -> None:
@@ -132,12 +141,11 @@ class Walker:
 
     def end(self, reached: bool) -> None:
         """The last thought; an agent that is stuck may say so first."""
-        if not reached and self.session.alerts and self.draw.percent(50):
-            self.think("mishap", message=self.session.alerts[0][0])
+        stuck = not reached and bool(self.session.alerts)
+        if stuck and self.draw.percent(50):
             text = self.draw.pick(bank("runs")["replies"]["stuck"])
-            self.session.do(f"send_msg_to_user({text!r})")
-            self._see(f"send_msg_to_user({text!r})")
-        self.think("done" if reached or self.draw.percent(40) else "stuck")
+            self.do(f"send_msg_to_user({text!r})", "mishap", message=self.session.alerts[0][0])
+        self.think("stuck" if stuck or (not reached and self.draw.percent(60)) else "done")
 
 
 def _go(key: str) -> Act:
@@ -204,6 +212,10 @@ def _act(walker: Walker, goal: Goal) -> None:
     action = listing.actions[target["action"]]
     walker.visit(f"list:{target['list']}")
     walker.open_row(("go", "record", target["list"], target["row"]), listing.records[target["row"]][0])
+    if goal.fail == "barred":
+        dead = next(line for line in walker.session.page.lines if f"button {action.button!r}" in line).strip()
+        walker.do(f"click('{dead[1 : dead.index(']')]}')", "press", name=action.button)
+        return
     walker.click(("action", target["action"]), action.button, "press")
     choice = target["choice"]
     if goal.fail == "choice":
@@ -341,7 +353,7 @@ def walk(world: World, goal: Goal, number: int) -> Run:
         "start_url": walker.states[0]["url"],
         "states": walker.states,
     }
-    return Run(record, tuple(walker.facts))
+    return Run(record, tuple(walker.facts), frozenset(walker.touched - {""}))
 
 
 def goal_text(world: World, goal: Goal, draw: Draw) -> str:

@@ -47,6 +47,7 @@ class _Maker:
         first = [Goal("reach", {"page": "locked"}, "locked"), self.order("limit")]
         first += [self.file(number, "draft" if form.draft else "most") for number, form in enumerate(world.forms)]
         rest = [self.file(draw.below(len(world.forms)), way) for way in ("quit", "wrong", "most")]
+        rest += [goal for number in lists if (goal := self.barred(number))]
         rest += [self.order("option"), self.order("stop"), self.look(draw.pick(lists), "search")]
         rest += [self.look(number, "search") for number in lists]
         rest += [self.act(number, 0, draw.pick(("cancel", "choice"))) for number in lists]
@@ -93,9 +94,13 @@ class _Maker:
     def act(self, number: int, place: int, fail: str) -> Goal:
         listing = self.world.listings[number]
         action = listing.actions[place]
-        row = self.draw.below(len(listing.records))
-        choice = self.draw.pick(action.options)
+        rows = [n for n, record in enumerate(listing.records) if (record[2] == action.barred) == (fail == "barred")]
+        row, choice = self.draw.pick(rows), self.draw.pick(action.options)
         return Goal("act", {"list": number, "row": row, "action": place, "choice": choice}, fail)
+
+    def barred(self, number: int) -> Goal | None:
+        places = [n for n, action in enumerate(self.world.listings[number].actions) if action.barred is not None]
+        return self.act(number, self.draw.pick(places), "barred") if places else None
 
     def look(self, number: int, fail: str) -> Goal:
         listing = self.world.listings[number]

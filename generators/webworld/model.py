@@ -62,6 +62,8 @@ class Action:
     confirm: str
     cancel: str
     result: str
+    barred: str | None
+    """Records whose state column has this value have the button switched off."""
 
 
 @dataclass(frozen=True)

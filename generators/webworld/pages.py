@@ -241,10 +241,13 @@ def _record(session: Session, page: Page, depth: int) -> None:
             fact = fact if done is None else f"list:{number}/action:{done[0]}/result"
         page.add(depth, "textbox", column, f" value={value!r}, readonly", fact=fact)
     for place, action in enumerate(listing.actions):
-        hint = f", description='to {action.does}'"
-        page.add(
-            depth, "button", action.button, hint, act=("action", place), fact=f"list:{number}/action:{place}/button"
-        )
+        fact, hint = f"list:{number}/action:{place}", f", description='to {action.does}'"
+        if action.barred != state_of(session, number, row):
+            page.add(depth, "button", action.button, hint, act=("action", place), fact=f"{fact}/button")
+            continue
+        page.add(depth, "button", action.button, f"{hint}, disabled=True", fact=f"{fact}/button")
+        why = {"button": action.button, "column": listing.state_column, "value": action.barred}
+        page.text(depth, world.words.say("barred", **why), fact=f"{fact}/barred")
     if session.dialog is not None:
         _dialog(session, page, depth)
 
@@ -309,6 +312,7 @@ def _done(session: Session, page: Page, depth: int) -> None:
         rules, field = world.catalogue, words.say("total")
         key = "order"
     else:
+        page.text(depth, world.forms[number].title)
         rules, field, key = world.forms[number], world.forms[number].number, f"form:{number}"
     stage = rules.waiting if made["waits"] else rules.stage
     fact = f"{key}/{'waiting' if made['waits'] else 'stage'}"

@@ -95,7 +95,10 @@ def _items(world: World, other: World, draw: Draw) -> Iterator[Draft]:
     facts = tuple(f"item:{number}/price" for number in range(len(names)))
     for item in draw.sample(other.catalogue.items, 2):
         premise = {"what": "item", "name": item.name}
-        yield from _draft(world, other, "s_price", STATIC, "number", premise, facts, slots | {"item": item.name})
+        about: dict[str, Any] = slots | {"item": item.name, "option": draw.pick(item.options)[0]}
+        yield from _draft(world, other, "s_price", STATIC, "number", premise, facts, about)
+        about |= {"quantity": draw.between((2, item.most)), "total": world.words.say("total")}
+        yield from _draft(world, other, "d_total", DYNAMIC, "number", premise, facts, about)
 
 
 def _fields(world: World, other: World, number: int) -> Iterator[Draft]:
@@ -104,10 +107,15 @@ def _fields(world: World, other: World, number: int) -> Iterator[Draft]:
     facts = (f"form:{number}", *(f"form:{number}/field:{field.label}" for field in form.fields))
     own = {field.label.split()[-1] for field in form.fields}
     for field in theirs.fields:
-        if field.kind != "choice" or field.label.split()[-1] in own:
+        if field.kind == "text" or field.label.split()[-1] in own:
             continue  # "Internal Region" where there is a "Region" would be a quibble
         premise = {"what": "field", "of": number, "name": field.label}
         slots = {"form": form.title, "field": field.label, "rest": rest}
+        if field.kind == "number":
+            slots |= {"thing": f"entry of the `{form.title}` form"}
+            yield from _draft(world, other, "d_approver", DYNAMIC, "phrase", premise, facts, slots)
+            yield from _draft(world, other, "d_threshold", DYNAMIC, "number", premise, facts, slots)
+            continue
         yield from _draft(world, other, "s_default", STATIC, "phrase", premise, facts, slots)
         if field.label == theirs.when_field:
             slots |= {"value": theirs.when_value}

@@ -57,18 +57,31 @@ def _chosen(world: World, pool: Sequence[Draft], kind: str, count: int, draw: Dr
     while len(found) < count and any(groups.values()):
         for template in order:
             if groups[template] and len(found) < count:
-                found.append(groups[template].pop())
+                draft = groups[template].pop()
+                if not _echoes(draft):
+                    found.append(draft)
     return found
+
+
+def _echoes(draft: Draft) -> bool:
+    """Whether some wording of the question would hold its own answer."""
+    if draft.form not in ("phrase", "number"):
+        return False
+    gold = f" {normalised(draft.gold)} "
+    return any(gold in f" {normalised(_worded(way, draft.slots))} " for way in bank("questions")["ask"][draft.template])
+
+
+def _worded(way: str, slots: dict[str, Any]) -> str:
+    """A wording with its slots filled."""
+    noun = slots.get("noun")
+    return way.format(**slots, a_noun=with_article(noun) if noun else "")
 
 
 def _asked(world: World, draft: Draft, number: int, letter: int, seen: Seen, draw: Draw) -> Asked:
     words = bank("questions")
-    slots = draft.slots | {"what": world.what}
-    if "noun" in slots:
-        slots["a_noun"] = with_article(slots["noun"])
-    text = draw.pick(words["ask"][draft.template]).format(**slots)
+    text = _worded(draw.pick(words["ask"][draft.template]), draft.slots)
     if not world.config.plain:
-        text = f"{draw.pick(words['intro']).format(**slots)} {text}"
+        text = f"{draw.pick(words['intro']).format(what=world.what)} {text}"
     answer, boxed = draft.gold, draw.pick(words["boxed"][draft.form])
     if draft.form == "choice":
         options = list(draft.wrong)
@@ -90,6 +103,7 @@ def _asked(world: World, draft: Draft, number: int, letter: int, seen: Seen, dra
     hidden: dict[str, Any] = {
         "question_id": name,
         "evidence": seen.evidence(draft.facts),
+        "states": seen.states(draft.facts),
         "world": world.seed,
         "template": draft.template,
         "about": draft.about,

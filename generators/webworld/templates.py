@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import product
+from itertools import combinations, product
 from typing import Any
 
 from generators.draw import Draw
@@ -18,7 +18,7 @@ PLAIN = frozenset(
         *("s_default", "s_price", "s_addon", "s_required", "s_value", "s_search", "s_sort", "s_help", "s_option"),
         *("d_condition", "d_stage", "d_waiting", "d_approver", "d_threshold", "d_total", "d_result", "d_dialog"),
         *("p_button", "p_confirm", "p_new"),
-        *("g_limit", "g_form_limit", "g_role", "g_draft", "g_missing"),
+        *("g_limit", "g_form_limit", "g_role", "g_draft", "g_missing", "g_barred"),
     )
 )
 """Templates whose answer stands on one line of one page."""
@@ -30,7 +30,8 @@ OPTIONS = 8
 def drafts(world: World, others: Sequence[World], seen: Seen, draw: Draw) -> Iterator[Draft]:
     """Every question that the runs of this world can answer."""
     yield from _site(world)
-    yield from _catalogue(world, seen)
+    yield from _catalogue(world, seen, draw)
+    yield from _compared(world, draw)
     for number in range(len(world.forms)):
         yield from _form(world, number, draw)
         yield from _steps(world, others, number, draw)
@@ -54,7 +55,7 @@ def _site(world: World) -> Iterator[Draft]:
                 yield Draft("p_reach", PROCEDURE, "ordered", gold, facts, page, {"page": world.title(page)})
 
 
-def _catalogue(world: World, seen: Seen) -> Iterator[Draft]:
+def _catalogue(world: World, seen: Seen, draw: Draw) -> Iterator[Draft]:
     shelf, words = world.catalogue, world.words
     common = {"catalogue": shelf.title, "item_word": world.item_word, "group": shelf.group}
     for number, item in enumerate(shelf.items):
@@ -63,13 +64,35 @@ def _catalogue(world: World, seen: Seen) -> Iterator[Draft]:
         for label, adds in item.options[1:]:
             fact = (f"item:{number}", f"item:{number}/option:{label}")
             yield Draft("s_addon", STATIC, "number", str(adds), fact, shelf.group, slots | {"option": label})
-        slots |= {"quantity": item.most + 3 + number, "field": words.say("quantity")}
+        # more than any item's limit, so that the number says nothing about this one's
+        slots |= {"quantity": draw.between((61, 150)), "field": words.say("quantity")}
         fact = (f"item:{number}/limit",)
         yield Draft("g_limit", GOTCHAS, "number", str(item.most), fact, item.name, slots)
         gold = bank("questions")["gold"]["g_limit_free"].format(most=item.most)
         yield Draft("g_limit_free", GOTCHAS, "free", gold, fact, item.name, slots)
         yield from _totals(world, number, seen)
     yield from _approval(world, shelf, "order", words.say("total"), "order")
+
+
+def _compared(world: World, draw: Draw) -> Iterator[Draft]:
+    """What takes several pages, or several lines of one."""
+    items = world.catalogue.items
+    if len(items) >= OPTIONS:
+        numbers = draw.sample(range(len(items)), OPTIONS)
+        facts = tuple(f"item:{number}/price" for number in numbers)
+        slots = {"catalogue": world.catalogue.title, "item_word": world.item_word}
+        for template, best in (("s_dearest", max), ("s_cheapest", min)):
+            gold = best(numbers, key=lambda number: items[number].price)
+            wrong = tuple(items[number].name for number in numbers if number != gold)
+            if [items[number].price for number in numbers].count(items[gold].price) == 1:
+                yield Draft(template, STATIC, "choice", items[gold].name, facts, "price", slots, wrong)
+    for one, two in combinations(range(len(world.forms)), 2):
+        pair = world.forms[one], world.forms[two]
+        shared = [field.label for field in pair[0].fields if pair[1].field(field.label) is not None]
+        if len(shared) == 1:
+            facts = (f"form:{one}/field:{shared[0]}", f"form:{two}/field:{shared[0]}")
+            slots = {"form": pair[0].title, "other": pair[1].title}
+            yield Draft("s_shared", STATIC, "phrase", shared[0], facts, "fields", slots)
 
 
 def _totals(world: World, number: int, seen: Seen) -> Iterator[Draft]:
@@ -102,7 +125,7 @@ def _form(world: World, number: int, draw: Draw) -> Iterator[Draft]:
             yield Draft("s_default", STATIC, "phrase", field.default, fact, field.label, named)
             gold = draw.pick(field.options)
             fact = (key, f"{key}/option:{field.label}:{gold}")
-            wrong = _wrong_options(world, form, field.label, field.options, draw)
+            wrong = _wrong_options(world, form, field.options, draw)
             yield Draft("s_option", STATIC, "choice", gold, fact, field.label, named, wrong)
         if field.required:
             fact = (key, f"{key}/required:{field.label}")
@@ -121,16 +144,15 @@ def _form(world: World, number: int, draw: Draw) -> Iterator[Draft]:
         yield Draft("g_draft_free", GOTCHAS, "free", gold, fact, form.title, draft)
 
 
-def _wrong_options(world: World, form: Form, label: str, options: tuple[str, ...], draw: Draw) -> tuple[str, ...]:
-    """Options of such fields elsewhere that this one lacks; on hard worlds also some of the same form."""
-    pools = bank("words")["choices"]
-    base = next(pool for pool in pools.values() if set(options) <= set(pool))
-    wrong = draw.shuffled([option for option in base if option not in options])
-    beside = [option for field in form.fields for option in field.options if field.label != label]
-    if not world.config.plain:
-        wrong = draw.sample(beside, min(2, len(beside))) + wrong
-    far = [option for pool in pools.values() for option in pool if option not in options and option not in beside]
-    return tuple(dict.fromkeys(wrong + draw.sample(far, OPTIONS)))[: OPTIONS - 1]
+def _wrong_options(world: World, form: Form, options: tuple[str, ...], draw: Draw) -> tuple[str, ...]:
+    """Options that such fields have in other worlds and this one lacks: no other kind, which anybody could rule out.
+
+    Those that a field of another form here has come first.
+    """
+    pool = next(pool for pool in bank("words")["choices"].values() if set(options) <= set(pool))
+    elsewhere = {option for other in world.forms if other != form for field in other.fields for option in field.options}
+    wrong = draw.shuffled([option for option in pool if option not in options])
+    return tuple(sorted(wrong, key=lambda option: option not in elsewhere)[: OPTIONS - 1])
 
 
 def _steps(world: World, others: Sequence[World], number: int, draw: Draw) -> Iterator[Draft]:
@@ -146,18 +168,23 @@ def _steps(world: World, others: Sequence[World], number: int, draw: Draw) -> It
     path = (menu.label, listing.title, listing.new)
     slots = {"form": form.title}
     yield Draft("p_path", PROCEDURE, "ordered", ", ".join(path), facts, form.title, slots)
-    parts = (
-        [menu.label, *(other.label for other in world.menus if other != menu)],
-        [listing.title, *(other.title for other in world.listings if other != listing), world.catalogue.title],
-        [listing.new, *(other.listings[0].new for other in others if other.listings[0].new != listing.new)],
-        [form.submit, *filter(None, [form.draft]), *(other.forms[0].submit for other in others)],
+    if not others:
+        return
+    # Two ways at each of three forks make eight: every part stands in four options, so that none gives itself away.
+    # The other way is always of the same kind as the right one; a draft's button would show by its name.
+    start, thing = listing.new.split(" ", 1)
+    ends = [other.forms[0].submit for other in others if other.forms[0].submit != form.submit]
+    forks = (
+        (menu.label, draw.pick([other.label for other in world.menus if other != menu])),
+        (
+            f"{listing.title} > {listing.new}",
+            f"{listing.title} > {draw.pick([s for s in bank('words')['starts'] if s != start])} {thing}",
+        ),
+        (form.submit, draw.pick(ends)),
     )
-    ways = [" > ".join(way) for way in product(*parts)]
-    gold, trap = ways[0], " > ".join((*path, form.draft)) if form.draft else ""
-    wrong = [trap] if trap else []
-    wrong += draw.sample([way for way in ways if way not in (gold, trap)], OPTIONS)
+    gold, *wrong = [" > ".join(way) for way in product(*forks)]
     facts = (*facts, f"form:{number}/submit")
-    yield Draft("p_steps", PROCEDURE, "choice", gold, facts, form.title, slots, tuple(wrong[: OPTIONS - 1]))
+    yield Draft("p_steps", PROCEDURE, "choice", gold, facts, form.title, slots, tuple(draw.shuffled(wrong)))
 
 
 def _list(world: World, number: int) -> Iterator[Draft]:
@@ -206,7 +233,9 @@ def _actions(world: World, number: int, draw: Draw) -> Iterator[Draft]:
     for place, action in enumerate(listing.actions):
         key = f"list:{number}/action:{place}"
         slots = {"noun": listing.noun, "does": f"to {action.does}", "button": action.button, "field": action.field}
-        slots["column"] = listing.state_column
+        slots |= {"column": listing.state_column, "list": listing.title}
+        if action.barred is not None:
+            yield Draft("g_barred", GOTCHAS, "phrase", action.barred, (f"{key}/barred",), slots["column"], slots)
         yield Draft("p_button", PROCEDURE, "phrase", action.button, (f"{key}/button",), action.deed, slots)
         yield Draft("p_confirm", PROCEDURE, "phrase", action.confirm, (f"{key}/confirm",), action.deed, slots)
         gold = f"{action.button}, {action.confirm}"
@@ -215,9 +244,6 @@ def _actions(world: World, number: int, draw: Draw) -> Iterator[Draft]:
         yield Draft("d_result", DYNAMIC, "phrase", action.result, (f"{key}/result",), action.deed, slots)
         gold = draw.pick(action.options)
         pool = next(spec["options"] for spec in bank("actions") if spec["field"] == action.field)
-        far = [option for spec in bank("actions") if spec["field"] != action.field for option in spec["options"]]
-        wrong = draw.shuffled([option for option in pool if option not in action.options]) + draw.sample(far, OPTIONS)
-        if world.config.plain:
-            wrong = [option for option in draw.shuffled(far) if not set(option.split()) & set(gold.split())]
+        wrong = draw.shuffled([option for option in pool if option not in action.options])
         facts = (f"{key}/dialog", f"{key}/field/option:{gold}")
         yield Draft("d_dialog", DYNAMIC, "choice", gold, facts, action.field, slots, tuple(wrong[: OPTIONS - 1]))

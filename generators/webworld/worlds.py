@@ -143,7 +143,7 @@ class _Builder:
     def form(self) -> Form:
         draw, words = self.draw, self.words
         count = draw.between(self.config.fields)
-        choices = draw.sample(self.bank["choices"], max(1, min(4, count // 2)))
+        choices = draw.sample(self.bank["choices"], max(1, min(6, count // 2)))
         fields = [self.choice_field(base, False) for base in choices]
         number = self.text_label(self.bank["numbers"])
         fields.append(Field(number, "number", (), "1", False))
@@ -213,21 +213,22 @@ class _Builder:
             filter_options=tuple(dict.fromkeys(record[2] for record in records)),
             search_column=draw.pick((code, person)),
             form=number if has_form else None,
-            new=self.pair(("New", "Add", "Create", "Start", "Open", "Begin", "Make"), (noun.title(), "Entry", "One")),
-            actions=self.actions(noun),
+            new=self.pair(words["starts"], (noun.title(), "Entry", "One")),
+            actions=self.actions(noun, [record[2] for record in records]),
         )
 
     def names(self, count: int, bases: Sequence[str]) -> list[str]:
         found = []
-        for base in self.draw.sample(bases, count):
+        for base in self.draw.sample(bases, min(count, len(bases))):
             name = base if self.draw.percent(50) else f"{self.draw.pick(self.words['modifiers'])} {base}"
             found.append(name)
             self.used.add(name.lower())
         return found
 
-    def actions(self, noun: str) -> tuple[Action, ...]:
+    def actions(self, noun: str, states: Sequence[str]) -> tuple[Action, ...]:
         draw, words = self.draw, self.words
         made = []
+        rare = [state for state in dict.fromkeys(states) if 2 * states.count(state) <= len(states)]
         for spec in draw.sample(bank("actions"), 2 if self.config.chrome else 1):
             button = self.fresh(spec["buttons"])
             made.append(
@@ -241,6 +242,7 @@ class _Builder:
                     confirm=self.fresh(words["confirms"]),
                     cancel=draw.pick(words["cancels"]),
                     result=self.fresh(words["results"]),
+                    barred=draw.pick(rare) if rare and draw.percent(60) else None,
                 )
             )
         return tuple(made)
@@ -250,9 +252,10 @@ class _Builder:
         group = self.fresh(self.bank["option_groups"])
         title = self.fresh(self.bank["catalogue"])
         items = []
-        for thing in draw.sample(self.bank["things"], draw.between(self.config.rows)):
-            name = f"{draw.pick(words['materials'])} {thing}"
-            self.used.add(name.lower())
+        count = draw.between(self.config.rows)
+        things = draw.sample(self.bank["things"], count if self.config.plain else count * 2 // 3)
+        for number in range(count):  # large catalogues hold things that differ in material only
+            name = self.pair(words["materials"], [things[number % len(things)]])
             colours = draw.sample(words["colours"], 3)
             adds = [0, *draw.sample(range(4, 90), 2)]
             items.append(
