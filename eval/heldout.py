@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import math
-import sys
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from eval import endpoint, local_model
-from eval.arguments import Parser
+from eval.arguments import Parser, answered
 from eval.locks import only_writer
 from eval.rows import RunFolder, RunInfo, code_version, describe, summarise
 from eval.stats import INVALID_EXIT
@@ -84,14 +83,7 @@ def parser() -> Parser:
 def run(args: list[str]) -> int:
     """Entry of `python -m eval supersede`. 0: done; 2: refused; 3: INVALID."""
     options = parser().read(args)
-    try:
-        return _run(options)
-    except UserError as error:
-        print(f"eval: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("eval: interrupted; the same command resumes", file=sys.stderr)
-        return 130
+    return answered("eval", lambda: _run(options))
 
 
 def _run(options: argparse.Namespace) -> int:

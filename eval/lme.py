@@ -8,6 +8,7 @@ leaderboard scripts read.
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import sys
 import time
@@ -16,6 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
+from eval.arguments import Parser, answered, picture
 from eval.baselines import SYSTEMS, Kit, System, build
 from eval.lme_export import export
 from eval.lme_judge import LmeJudge
@@ -56,13 +58,8 @@ PUBLISHED_SAMPLING = Sampling()
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")) / "lme_v2_env"
 
 
-def parser() -> argparse.ArgumentParser:
-    top = argparse.ArgumentParser(
-        prog="python -m eval lme-v2",
-        description="Evaluate memory systems on LongMemEval-V2 data.",
-        epilog=EXAMPLE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def parser() -> Parser:
+    top = Parser("python -m eval lme-v2", "Evaluate memory systems on LongMemEval-V2 data.", EXAMPLE)
     add = top.add_argument
     add("--system", required=True, help=f"one or several, comma-separated, or all: {', '.join(SYSTEMS)}")
     add("--data", required=True, type=Path, help="folder of the dataset")
@@ -78,12 +75,14 @@ def parser() -> argparse.ArgumentParser:
     memory = top.add_argument_group("memory").add_argument
     memory("--embedder", default="minilm", help="minilm, hashing, or a model name with --embed-base-url")
     memory("--embed-base-url", help="OpenAI-compatible endpoint of the embedder")
+    memory("--embed-api-key-var", default="OPENAI_API_KEY")
     memory("--retrieval", choices=get_args(Mode), default="hybrid", help="dense, bm25 or their fusion (default)")
     memory("--slices", type=int, default=6, help="slices a question (default 6)")
     memory("--published-rag", action="store_true", help="dense alone, question verbatim, overlapping slices kept")
 
     memory("--writer", help="model that writes the notes (default: a template)")
     memory("--writer-base-url", help="its OpenAI-compatible endpoint")
+    memory("--writer-api-key-var", default="OPENAI_API_KEY")
 
     read = top.add_argument_group("reader").add_argument
     read("--reader", default="Qwen/Qwen3.5-9B", help="model at --base-url, or extractive (no model)")
@@ -98,27 +97,21 @@ def parser() -> argparse.ArgumentParser:
     read("--top-k", type=int, default=PUBLISHED_SAMPLING.top_k)
     read("--max-tokens", type=int, default=PUBLISHED_SAMPLING.max_tokens)
     read("--no-thinking", action="store_true")
+    read("--timeout", type=float, default=3600.0, help="seconds for one request to the reader (default 3600)")
 
     judge = top.add_argument_group("judge, for wrong premises and gotchas").add_argument
     judge("--judge", help="model that grades them (published: gpt-5.2)")
     judge("--judge-base-url", help="its OpenAI-compatible endpoint")
     judge("--judge-api-key-var", default="OPENAI_API_KEY")
     judge("--no-judge", action="store_true", help="leave out the questions that need one, and say so")
-    add("--plot", type=Path, help="draw accuracy against latency, with the published points (.png, .svg or .pdf)")
+    add("--plot", type=picture, help="draw accuracy against latency, with the published points (.png, .svg or .pdf)")
     return top
 
 
 def run(args: list[str]) -> int:
     """Entry of `python -m eval lme-v2`. 0: done; 2: refused; 3: INVALID."""
-    options = parser().parse_args(args)
-    try:
-        return _run(options)
-    except UserError as error:
-        print(f"eval: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("eval: interrupted; the same command resumes", file=sys.stderr)
-        return 130
+    options = parser().read(args)
+    return answered("eval", lambda: _run(options))
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -169,6 +162,9 @@ def _check(options: argparse.Namespace) -> None:
         value = getattr(options, name)
         if value is not None and value < 1:
             raise UserError(f"--{name.replace('_', '-')} is {value}: give a positive number")
+    for name in ("temperature", "top_p", "top_k", "timeout"):
+        if not 0 <= getattr(options, name) < math.inf:
+            raise UserError(f"--{name.replace('_', '-')} is {getattr(options, name)}: give 0 or more")
     if options.reader != "extractive" and not options.base_url:
         raise UserError(f"reader '{options.reader}' needs --base-url; without a model take --reader extractive")
     if options.reader == "extractive" and options.images:
@@ -184,21 +180,23 @@ def _retrieval(options: argparse.Namespace) -> RetrievalConfig:
 def _library(options: argparse.Namespace, cache: Path) -> Callable[[], Library]:
     if (options.writer is None) != (options.writer_base_url is None):
         raise UserError("--writer and --writer-base-url go together")
-    writer = ModelWriter(Endpoint(options.writer_base_url, options.writer)) if options.writer else TemplateWriter()
+    writer = TemplateWriter()
+    if options.writer:
+        writer = ModelWriter(Endpoint(options.writer_base_url, options.writer, options.writer_api_key_var))
     return partial(Library, Store(cache / "store"), _embedder(options), writer)
 
 
 def _embedder(options: argparse.Namespace) -> Embedder | None:
     if options.retrieval == "bm25" and not options.published_rag:
         return None
-    return embedder_from(options.embedder, base_url=options.embed_base_url)
+    return embedder_from(options.embedder, base_url=options.embed_base_url, api_key_var=options.embed_api_key_var)
 
 
 def _reader(options: argparse.Namespace) -> Reader:
     if options.reader == "extractive":
         return ExtractiveReader()
     return EndpointReader(
-        Endpoint(options.base_url, options.reader, options.api_key_var, timeout=3600.0, retries=5),
+        Endpoint(options.base_url, options.reader, options.api_key_var, timeout=options.timeout, retries=5),
         sampling=Sampling(
             options.temperature, options.top_p, options.top_k, options.max_tokens, not options.no_thinking
         ),

@@ -6,10 +6,11 @@ import gzip
 import json
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -51,26 +52,55 @@ class Job:
 
 
 def play(job: Job, folder: RunFolder) -> None:
-    """Ask every question that has no scored row yet. Unscored rows of an earlier start are asked again."""
-    kept = [row for row in folder.read() if row["scored"]]
-    if len(kept) < len(folder.read()):
-        folder.replace(kept)
-    done = {row["id"] for row in kept}
-    wanted = {question.id for question in job.questions} - done
-    memories = _Memories(job, folder)
+    """Ask every question that has no scored row yet. Unscored rows of an earlier start are asked again.
+
+    Where only the judge failed, only the judge is asked again: the reader's answer is kept.
+    """
+    found = folder.read()
+    kept = [row for row in found if row["scored"]]
+    unjudged = [row for row in found if not row["scored"] and row.get("response") is not None]
+    if len(kept) + len(unjudged) < len(found):
+        folder.replace([*kept, *unjudged])
     with Progress(f"questions ({job.system.name})", len(job.questions)) as progress:
-        progress.show(len(done))
-        for haystack, group in job.dataset.groups():
+        progress.show(len(kept))
+        _judge_again(job, folder, kept, unjudged)
+        done = {row["id"] for row in kept}
+        failed = {row["id"] for row in unjudged} - done
+        wanted = {question.id for question in job.questions} - done - failed
+        memories = _Memories(job, folder)
+        # a domain after the other: each has one large memory, and the files mix the domains
+        for haystack, group in sorted(job.dataset.groups(), key=lambda pair: pair[1][0].domain):
             left = [question for question in group if question.id in wanted]
             if not left:
                 continue
             memory = memories.of(haystack, left[0].domain)
-            for row in _rows(job, memory, left, folder.folder):
+            for row in _rows(job, [partial(_row, job, memory, question, folder.folder) for question in left]):
                 folder.append([row])
                 done.add(row["id"])
                 progress.show(len(done))
     order = {question.id: number for number, question in enumerate(job.questions)}
     folder.replace(sorted(folder.read(), key=lambda row: order[row["id"]]))
+
+
+def _judge_again(job: Job, folder: RunFolder, kept: list[dict[str, Any]], unjudged: list[dict[str, Any]]) -> None:
+    """Rows that got a verdict now move from `unjudged` to `kept`."""
+    questions = {question.id: question for question in job.questions}
+    waiting = {row["id"]: row for row in unjudged}
+    tasks = [partial(_judged, job, questions[row["id"]], row) for row in unjudged]
+    for row in _rows(job, tasks):
+        if row["scored"]:
+            kept.append(row)
+            del waiting[row["id"]]
+        else:
+            waiting[row["id"]] = row
+        folder.replace([*kept, *waiting.values()])
+    unjudged[:] = waiting.values()
+
+
+def _judged(job: Job, question: Question, row: dict[str, Any]) -> dict[str, Any]:
+    assert job.judge is not None  # a run with another judge, or none, is another run
+    graded = job.judge.graded(question, row["response"])
+    return row | {"unscored_reason": None} | graded | {"timestamp_utc": _now()}
 
 
 class _Memories:
@@ -99,7 +129,7 @@ class _Memories:
     def _built(self, memory: RetrievalMemory, domain: str) -> RetrievalMemory:
         lists = {self.job.dataset.haystacks[q.id] for q in self.job.dataset.questions if q.domain == domain}
         ids = sorted({name for haystack in lists for name in haystack}) if len(lists) > 1 else next(iter(lists))
-        key = {"ids": ids, "file": self.job.dataset.trajectories.stamp, "system": self.job.system.settings}
+        key = {"ids": ids, "file": self.job.dataset.trajectories.sha256, "system": self.job.system.settings}
         kept = self.job.cache / "memories" / signature(key)
         started = time.perf_counter()
         if snapshot.load(memory, kept):
@@ -114,6 +144,7 @@ class _Memories:
 def _fill(job: Job, memory: Memory, haystack: Sequence[str], domain: str, folder: RunFolder) -> None:
     started = time.perf_counter()
     with Progress("trajectories inserted", len(haystack)) as progress:
+        progress.show(0)
         for start in range(0, len(haystack), BATCH):
             names = haystack[start : start + BATCH]
             try:
@@ -140,15 +171,15 @@ def _note_memory(folder: RunFolder, trajectories: int, started: float, how: str)
     write_atomic(file, json.dumps([*entries, entry], indent=1) + "\n")
 
 
-def _rows(job: Job, memory: Memory, questions: Sequence[Question], folder: Path) -> Iterator[dict[str, Any]]:
+def _rows(job: Job, tasks: Sequence[Callable[[], dict[str, Any]]]) -> Iterator[dict[str, Any]]:
     """Rows as they are finished."""
     if job.concurrency == 1:
-        for question in questions:
-            yield _row(job, memory, question, folder)
+        for task in tasks:
+            yield task()
         return
     pool = ThreadPoolExecutor(job.concurrency)
     try:
-        for future in as_completed([pool.submit(_row, job, memory, question, folder) for question in questions]):
+        for future in as_completed([pool.submit(task) for task in tasks]):
             yield future.result()
     finally:
         pool.shutdown(cancel_futures=True)
@@ -191,12 +222,11 @@ def _row(job: Job, memory: Memory, question: Question, folder: Path) -> dict[str
         reading = job.reader.read(view, question.domain, items)
     except (EndpointError, OSError) as error:
         return row | {"unscored_reason": f"reader: {_one_line(error)}"}
-    return (
-        row
-        | _read(reading, question)
-        | _graded(job, question, reading)
-        | {"timestamp_utc": datetime.now(UTC).isoformat()}
-    )
+    return row | _read(reading, question) | _graded(job, question, reading) | {"timestamp_utc": _now()}
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat()
 
 
 def _keep_context(file: Path, items: Sequence[ContextItem]) -> None:

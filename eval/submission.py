@@ -21,12 +21,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from eval.arguments import Parser, answered
 from eval.lafs import TIERS, Operating, summary
 from eval.lme_metrics import join, overview
 from eval.rows import write_atomic
 from eval.stats import INVALID_EXIT
 from eval.submission_runs import DOMAINS, RUN_FILES, Run, load_run, read_json
-from rewards.errors import UserError
+from rewards.errors import UserError, refuse_unknown
 
 SAFE_NAME = re.compile(r"[A-Za-z0-9._-]+")
 RESERVED = ("SYSTEM_DESCRIPTION.md", "submission_overview.json", "operating_points")
@@ -38,6 +39,13 @@ EXAMPLE = """examples:
       --point accurate=runs/slow_web_small,runs/slow_enterprise_small \\
       --description SYSTEM_DESCRIPTION.md --code my_memory.py
   python -m eval submission check submissions/my-memory.tar.gz"""
+
+
+USAGE = f"""usage: python -m eval submission build|check [options]
+
+{EXAMPLE}
+
+`build --help` and `check --help` show the options."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,53 +70,52 @@ class Point:
 
 def run(args: list[str]) -> int:
     """Entry of `python -m eval submission`. 0: done; 2: refused; 3: INVALID (the package may not be submitted)."""
-    options = _parser().parse_args(args)
-    try:
-        if options.command == "build":
-            return build(options)
-        problems = check(options.package)
-    except UserError as error:
-        print(f"submission: {error}", file=sys.stderr)
-        return 2
-    for problem in problems:
-        print(f"INVALID: {problem}")
-    if not problems:
-        print(f"{options.package.name}: valid, all questions of both domains are there")
-    return INVALID_EXIT if problems else 0
+    commands = {"build": (_building, build), "check": (_checking, _checked)}
+    if not args or args[0] in ("-h", "--help"):
+        print(USAGE)
+        return 0 if args else 2
+
+    def command() -> int:
+        refuse_unknown(args[:1], commands, "submission command")
+        parser, action = commands[args[0]]
+        return action(parser().read(args[1:]))
+
+    return answered("submission", command)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m eval submission",
-        description="Build or check a LongMemEval-V2 leaderboard package.",
-        epilog=EXAMPLE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    commands = parser.add_subparsers(dest="command", required=True, metavar="build|check")
-    making = commands.add_parser(
-        "build", help="make a package", epilog=EXAMPLE, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    making.add_argument("name", help="name of the submission (letters, digits, '.', '_', '-')")
-    making.add_argument("--tier", choices=TIERS, required=True)
-    making.add_argument("--method", help="name of the method; otherwise the folders' <method>_<domain>_<tier>")
-    making.add_argument(
+def _building() -> Parser:
+    parser = Parser("python -m eval submission build", "Make a LongMemEval-V2 leaderboard package.", EXAMPLE)
+    add = parser.add_argument
+    add("name", help="name of the submission (letters, digits, '.', '_', '-')")
+    add("--tier", choices=TIERS, required=True)
+    add("--method", help="name of the method; otherwise the folders' <method>_<domain>_<tier>")
+    add(
         "--point",
         action="append",
         required=True,
         metavar="NAME=WEB,ENTERPRISE",
         help="an operating point: two run folders (repeatable)",
     )
-    making.add_argument("--description", type=Path, required=True, help="SYSTEM_DESCRIPTION.md")
-    making.add_argument("--code", type=Path, required=True, help="one code file")
-    making.add_argument(
-        "--out", type=Path, default=Path("submissions"), help="folder of packages (default submissions)"
-    )
-    making.add_argument("--force", action="store_true", help="replace a package of the same name")
-    checking = commands.add_parser(
-        "check", help="check a package", epilog=EXAMPLE, formatter_class=parser.formatter_class
-    )
-    checking.add_argument("package", type=Path, help="folder or .tar.gz of a package")
+    add("--description", type=Path, required=True, help="SYSTEM_DESCRIPTION.md")
+    add("--code", type=Path, required=True, help="one code file")
+    add("--out", type=Path, default=Path("submissions"), help="folder of packages (default submissions)")
+    add("--force", action="store_true", help="replace a package of the same name")
     return parser
+
+
+def _checking() -> Parser:
+    parser = Parser("python -m eval submission check", "Check a LongMemEval-V2 leaderboard package.", EXAMPLE)
+    parser.add_argument("package", type=Path, help="folder or .tar.gz of a package")
+    return parser
+
+
+def _checked(options: argparse.Namespace) -> int:
+    problems = check(options.package)
+    for problem in problems:
+        print(f"INVALID: {problem}")
+    if not problems:
+        print(f"{options.package.name}: valid, all questions of both domains are there")
+    return INVALID_EXIT if problems else 0
 
 
 def build(options: argparse.Namespace) -> int:

@@ -6,14 +6,14 @@ drawn into one picture.
 
 from __future__ import annotations
 
+import argparse
 import json
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from eval.arguments import Parser
+from eval.arguments import Parser, answered, picture
 from eval.compare import load_run
 from eval.rows import ROWS_FILE, RUN_FILE, Summary, summarise
 from rewards.errors import UserError
@@ -40,17 +40,17 @@ def run(args: list[str]) -> int:
     )
     parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="folder with run.json and rows.jsonl")
     parser.add_argument("--metrics", type=Path, help="metrics.jsonl of the training run, for the plot")
-    parser.add_argument("--plot", type=Path, help="write a picture (.png, .svg or .pdf)")
+    parser.add_argument("--plot", type=picture, help="write a picture (.png, .svg or .pdf)")
     options = parser.read(args)
-    try:
-        columns = [column(folder) for folder in options.runs]
-        print("\n".join(render(columns)))
-        if options.plot:
-            plot(columns, _metrics(options.metrics), options.plot)
-            print(f"plot: {options.plot}")
-    except UserError as error:
-        print(f"table: {error}", file=sys.stderr)
-        return 2
+    return answered("table", lambda: _run(options))
+
+
+def _run(options: argparse.Namespace) -> int:
+    columns = [column(folder) for folder in options.runs]
+    print("\n".join(render(columns)))
+    if options.plot:
+        plot(columns, _metrics(options.metrics), options.plot)
+        print(f"plot: {options.plot}")
     return 0
 
 

@@ -10,7 +10,9 @@ import os
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
+from lme_v2_env.trajectory import SURROGATE
 from rewards.errors import UserError
 
 if TYPE_CHECKING:
@@ -49,8 +51,13 @@ class Endpoint:
     _client: httpx.Client | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if not self.base_url.startswith(("http://", "https://")):
-            raise UserError(f"endpoint '{self.base_url}' does not begin with http:// or https://")
+        try:
+            parts = urlsplit(self.base_url)
+            good = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        except ValueError:  # of the host or the port
+            good = False
+        if not good or len(self.base_url.split()) != 1:
+            raise UserError(f"endpoint '{self.base_url}' is no address such as http://localhost:8000/v1")
 
     def complete(self, messages: list[dict[str, Any]], **sampling: Any) -> Completion:
         """One chat completion. Raises `EndpointError`."""
@@ -58,17 +65,19 @@ class Endpoint:
         choices = body.get("choices")
         if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
             raise EndpointError("the reply has no choices")
-        message = choices[0].get("message") or {}
-        content = message.get("content")
-        reasoning = message.get("reasoning") or message.get("reasoning_content")
-        text = content if isinstance(content, str) and content.strip() else ""
-        usage = {name: value for name, value in (body.get("usage") or {}).items() if isinstance(value, int)}
-        finish = choices[0].get("finish_reason")
-        if not text and isinstance(reasoning, str) and reasoning.strip():
-            return Completion(reasoning, finish, usage, from_reasoning=True)
-        if not text:
+        message, counts, finish = choices[0].get("message"), body.get("usage"), choices[0].get("finish_reason")
+        message = message if isinstance(message, dict) else {}
+        usage = (
+            {name: count for name, count in counts.items() if type(count) is int} if isinstance(counts, dict) else {}
+        )
+        finish = finish if isinstance(finish, str) else None
+        text = _said(message.get("content"))
+        if text:
+            return Completion(text, finish, usage)
+        reasoning = _said(message.get("reasoning")) or _said(message.get("reasoning_content"))
+        if not reasoning:
             raise EndpointError(f"the reply is empty (finish_reason {finish})")
-        return Completion(text, finish, usage)
+        return Completion(reasoning, finish, usage, from_reasoning=True)
 
     def embed(self, texts: list[str]) -> list[list[float]]:
         """One vector a text, in order. Raises `EndpointError`."""
@@ -86,39 +95,54 @@ class Endpoint:
 
         if self._client is None:
             self._client = httpx.Client(timeout=self.timeout)
-        key = os.environ.get(self.api_key_var, "none")
         url = f"{self.base_url.rstrip('/')}/{route}"
+        headers = {"Authorization": f"Bearer {self._key()}"}
         reason = ""
         for attempt in range(self.retries + 1):
             if attempt:
                 time.sleep(self.backoff * 2 ** (attempt - 1))
             try:
-                response = self._client.post(url, json=payload, headers={"Authorization": f"Bearer {key}"})
+                response = self._client.post(url, json=payload, headers=headers)
             except httpx.TimeoutException:
                 reason = f"no reply within {self.timeout:g} s"
                 continue
             except httpx.HTTPError as error:
-                reason = f"{type(error).__name__}: {_one_line(str(error))}"
+                reason = f"{type(error).__name__}: {self._one_line(str(error))}"
                 continue
             if response.status_code in RETRY_STATUS:
-                reason = f"status {response.status_code}: {_one_line(response.text)}"
+                reason = f"status {response.status_code}: {self._one_line(response.text)}"
                 continue
-            return _body(response)
+            return self._body(response)
         raise EndpointError(f"{reason} ({self.retries + 1} attempts)")
 
+    def _key(self) -> str:
+        key = os.environ.get(self.api_key_var, "").strip() or "none"
+        if not (key.isascii() and key.isprintable()):
+            # refused here: the HTTP library would repeat the key in its message
+            raise EndpointError(f"the key in {self.api_key_var} holds characters that no header takes")
+        return key
 
-def _body(response: httpx.Response) -> dict[str, Any]:
-    if response.status_code != 200:
-        raise EndpointError(f"status {response.status_code}: {_one_line(response.text)}")
-    try:
-        body = response.json()
-    except ValueError:
-        kind = response.headers.get("content-type", "no content type")
-        raise EndpointError(f"not JSON ({kind}): {_one_line(response.text)}") from None
-    if not isinstance(body, dict):
-        raise EndpointError(f"expected an object, got {type(body).__name__}")
-    return body
+    def _body(self, response: httpx.Response) -> dict[str, Any]:
+        if response.status_code != 200:
+            raise EndpointError(f"status {response.status_code}: {self._one_line(response.text)}")
+        try:
+            body = response.json()
+        except (ValueError, RecursionError):
+            kind = response.headers.get("content-type", "no content type")
+            raise EndpointError(f"not JSON ({kind}): {self._one_line(response.text)}") from None
+        if not isinstance(body, dict):
+            raise EndpointError(f"expected an object, got {type(body).__name__}")
+        return body
+
+    def _one_line(self, text: str) -> str:
+        """What the server said, without the key: some repeat it when they refuse it."""
+        key = self._key()
+        clean = text if key == "none" else text.replace(key, "(the key)")
+        return SURROGATE.sub("\ufffd", " ".join(clean.split())[:200])
 
 
-def _one_line(text: str) -> str:
-    return " ".join(text.split())[:200]
+def _said(value: Any) -> str:
+    """The text of a message's field: a string, or the text parts of a list; empty when there is none."""
+    if isinstance(value, list):
+        value = "".join(_said(part.get("text")) for part in value if isinstance(part, dict))
+    return SURROGATE.sub("\ufffd", value) if isinstance(value, str) and value.strip() else ""

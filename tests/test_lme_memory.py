@@ -224,6 +224,16 @@ def test_two_writers_and_a_killed_one_leave_whole_records(tmp_path: Path) -> Non
     assert store.get(f"{0:032x}", "k", {"x": 2}) is None
 
 
+def test_a_run_without_a_transition_stands_beside_others() -> None:
+    row = lme_world.trajectory(0)
+    row["states"] = [row["states"][0] | {"url": "", "accessibility_tree": ""}]
+    memory = RetrievalMemory(Library(Store(None), Counting()), RetrievalConfig(events=2, notes=1))
+    for run in (trajectory_from(row, "row"), *runs(3)[1:]):
+        memory.insert(run)
+    assert memory.query("Walnut Desk")
+    assert "" not in memory.library.embedder.texts  # endpoints refuse an empty text
+
+
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_bad_vectors_are_refused(bad: float) -> None:
     rows = np.ones((3, 4))
@@ -232,6 +242,7 @@ def test_bad_vectors_are_refused(bad: float) -> None:
         unit_rows(rows, 3, "m")
     with pytest.raises(BadVectors, match="expected 2 vectors"):
         unit_rows(np.ones((3, 4)), 2, "m")
+    assert np.allclose(unit_rows([[1e30, 1e30]], 1, "m"), 2**-0.5)
 
 
 class Scripted(Endpoint):

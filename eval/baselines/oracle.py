@@ -14,6 +14,7 @@ from eval.baselines import Kit
 from lme_v2_env.memory.api import ContextItem, Inserted, RetrievalConfig, RetrievalMemory, note_text
 from lme_v2_env.memory.library import HINTS, PROCEDURES, library_settings
 from lme_v2_env.trajectory import EvidencePoint, Question
+from rewards.errors import UserError
 
 
 class OracleMemory(RetrievalMemory):
@@ -44,6 +45,8 @@ class OracleMemory(RetrievalMemory):
         items = [ContextItem("text", "Notes from earlier runs\n\n" + "\n\n".join(texts))]
         for rank, point in enumerate(points, 1):
             kept = self._kept(point.trajectory_id)
+            if point.state_index >= kept.states:
+                raise UserError(f"the evidence names state {point.state_index} of {kept.id}, which has {kept.states}")
             items += self.slice_items(kept, kept.span(point.state_index, self.config.radius), point.state_index, rank)
         return items
 
@@ -62,7 +65,7 @@ class Oracle:
         self.points = {
             question.text: kit.dataset.evidence[question.id]
             for question in kit.dataset.questions
-            if question.id in kit.dataset.evidence
+            if kit.dataset.evidence.get(question.id)
         }
 
     @property
