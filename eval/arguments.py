@@ -13,6 +13,9 @@ from typing import NoReturn
 
 from rewards.errors import UserError, refuse_unknown
 
+INTERRUPTED = 130
+"""Exit status after Ctrl-C, as shells have it."""
+
 PICTURES = (".png", ".svg", ".pdf")
 
 
@@ -60,5 +63,5 @@ def answered(name: str, command: Callable[[], int]) -> int:
         print(f"{name}: {error.filename or 'a file'}: {error.strerror or error}", file=sys.stderr)
     except KeyboardInterrupt:
         print(f"{name}: interrupted; the same command resumes", file=sys.stderr)
-        return 130
+        return INTERRUPTED
     return 2

@@ -181,8 +181,8 @@ def _rows(job: Job, tasks: Sequence[Callable[[], dict[str, Any]]]) -> Iterator[d
     try:
         for future in as_completed([pool.submit(task) for task in tasks]):
             yield future.result()
-    finally:
-        pool.shutdown(cancel_futures=True)
+    finally:  # without waiting: on Ctrl-C a request may hang for an hour
+        pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _row(job: Job, memory: Memory, question: Question, folder: Path) -> dict[str, Any]:

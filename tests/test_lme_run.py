@@ -164,6 +164,21 @@ def test_a_killed_run_goes_on_without_a_row_lost_or_doubled(
     assert [row for row in found if row["id"] in {row["id"] for row in kept}] == sorted(kept, key=lambda row: row["id"])
 
 
+def test_a_terminated_run_ends_at_once_though_requests_hang(world: Path, tmp_path: Path) -> None:
+    with ScriptedEndpoint(boxed_price, lambda _, number: "hang" if number > 1 else None) as endpoint:
+        arguments = ["lme-v2", *command(world, tmp_path / "out", *reader(endpoint), "--concurrency", "3")]
+        process = subprocess.Popen([sys.executable, "-m", "eval", *arguments], cwd=ROOT, stderr=subprocess.PIPE)
+        deadline = time.monotonic() + 60
+        while endpoint.count < 4:
+            assert time.monotonic() < deadline, "the run did not get to its hanging requests"
+            time.sleep(0.02)
+        process.send_signal(signal.SIGTERM)
+        _, error = process.communicate(timeout=10)
+    assert process.returncode == 130
+    assert b"interrupted; the same command resumes" in error
+    assert len(rows_of(tmp_path / "out")) == 1
+
+
 def test_gold_id_type_and_paths_never_leave_the_harness(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [lme_world.question(number) for number in range(N)]
     for number, row in enumerate(rows):
