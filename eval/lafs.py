@@ -167,13 +167,18 @@ def point_of_runs(text: str) -> Operating:
     name, equals, folders = text.partition("=")
     if not equals or not name:
         raise UserError(f"--run {text}: expected NAME=WEB,ENTERPRISE")
+    pair = folders.split(",")
+    if len(pair) != 2 or pair[0] == pair[1]:
+        raise UserError(f"--run {text}: expected two folders, NAME=WEB,ENTERPRISE")
     parts = []
-    for folder in folders.split(","):
+    for folder in pair:
         file = Path(folder) / "aggregated_metrics.json"
         try:
             parts.append(json.loads(file.read_text("utf-8")))
+        except FileNotFoundError:
+            raise UserError(f"{file}: no such file") from None
         except (OSError, ValueError) as error:
-            raise UserError(f"{file}: {error}") from None
+            raise UserError(f"{file} cannot be read: {error}") from None
         if not isinstance(parts[-1], dict):
             raise UserError(f"{file}: expected an object")
     row = overview(join(parts))

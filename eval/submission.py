@@ -233,19 +233,21 @@ def write_package(
             "system_description_file": "SYSTEM_DESCRIPTION.md",
             "code_file": code.name,
             "lafs": summary(operating, tier),
-            "operating_points": [
-                {
-                    "name": point.name,
-                    "metric_overview_file": f"operating_points/{point.name}/{OVERVIEW}",
-                    "overall_full_set": point.row["overall_full_set"],
-                    "memory_query_avg_seconds": point.row["memory_query_avg_seconds"],
-                    "lafs_accuracy_percentage_points": place.accuracy,
-                    "lafs_latency_seconds": place.seconds,
-                }
-                for point, place in zip(points, operating, strict=True)
-            ],
+            "operating_points": [_entry(point) for point in points],
         },
     )
+
+
+def _entry(point: Point) -> dict[str, Any]:
+    """What the overview says of an operating point."""
+    return {
+        "name": point.name,
+        "metric_overview_file": f"operating_points/{point.name}/{OVERVIEW}",
+        "overall_full_set": point.row["overall_full_set"],
+        "memory_query_avg_seconds": point.row["memory_query_avg_seconds"],
+        "lafs_accuracy_percentage_points": point.operating.accuracy,
+        "lafs_latency_seconds": point.operating.seconds,
+    }
 
 
 def _metadata(name: str, tier: str, point: Point) -> dict[str, Any]:
@@ -309,17 +311,24 @@ def _check_folder(folder: Path) -> list[str]:
     for file in ("SYSTEM_DESCRIPTION.md", str(code)):
         if not (folder / file).is_file():
             problems.append(f"{file} is missing")
-    listed = [entry.get("name") for entry in stated.get("operating_points") or []]
+    entries = stated.get("operating_points")
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        return [*problems, "submission_overview.json: 'operating_points' is no list of objects"]
+    if not isinstance(method, str):
+        return [*problems, "submission_overview.json: 'method' is no name"]
+    listed = [entry.get("name") for entry in entries]
     points: list[Point] = []
     for place in sorted((folder / "operating_points").glob("*/")):
-        metadata = read_json(place / METADATA)
-        if metadata.get("submission_name") != stated.get("submission_name") or metadata.get("tier") != tier:
-            problems.append(f"{place.name}: {METADATA} belongs to another submission or tier")
         runs = [load_run(place / domain, domain, tier, method) for domain in DOMAINS]
         point = _point(place.name, *runs)
         problems += point.problems
         if not _same(read_json(place / OVERVIEW), point.row):
             problems.append(f"{place.name}: {OVERVIEW} is not what the runs give")
+        expected = _metadata(str(stated.get("submission_name")), tier, point)
+        if not _same(_undated(read_json(place / METADATA)), _undated(expected)):
+            problems.append(f"{place.name}: {METADATA} is not what the runs give, or belongs to another submission")
+        if _entry(point) not in entries:
+            problems.append(f"submission_overview.json: its entry of '{place.name}' is not what the runs give")
         points.append(point)
     if not points:
         return [*problems, "there is no operating point"]
@@ -330,6 +339,15 @@ def _check_folder(folder: Path) -> list[str]:
     if not _same(stated.get("lafs"), summary([point.operating for point in ordered], tier)):
         problems.append("submission_overview.json: the LAFS summary is not what the runs give")
     return problems
+
+
+def _undated(metadata: dict[str, Any]) -> dict[str, Any]:
+    """Metadata without what a package cannot tell: when it was made, and what the runs' folders were called."""
+    kept = {key: value for key, value in metadata.items() if key != "generated_at_utc"}
+    runs = kept.get("runs")
+    if isinstance(runs, dict) and all(isinstance(run, dict) for run in runs.values()):
+        kept["runs"] = {domain: run | {"source_run_dir": ""} for domain, run in runs.items()}
+    return kept
 
 
 def _same(left: Any, right: Any) -> bool:
