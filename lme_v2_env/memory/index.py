@@ -216,6 +216,8 @@ class Index:
         window with its whole vector however many there are.
         """
         self.prepare()
+        if vector is not None and self._dimensions and len(vector) != self._dimensions:
+            raise BadVectors(f"the query has {len(vector)} numbers, the index {self._dimensions}")
         allowed = None if blocks is None else np.isin(np.arange(self._count), np.fromiter(blocks, dtype=np.int64))
         masks = [None if allowed is None else allowed[segment.owner] for segment in self._segments]
         sides = []

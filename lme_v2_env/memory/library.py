@@ -18,7 +18,7 @@ from lme_v2_env.memory.events import Event
 from lme_v2_env.memory.index import Block, Index, term_arrays
 from lme_v2_env.memory.notes import Note
 from lme_v2_env.memory.slices import state_lines, windows
-from lme_v2_env.memory.store import Store, pack, signature, unpack
+from lme_v2_env.memory.store import Store, damaged, pack, signature, unpack
 from lme_v2_env.trajectory import Trajectory
 
 INDEX_VERSION = 1
@@ -112,7 +112,11 @@ class Library:
             made = self.writer.events(trajectory) if pool == EVENTS else self.writer.notes(trajectory)
             return json.dumps([asdict(record) for record in made], ensure_ascii=False).encode()
 
-        rows = json.loads(self.store.get_or_make(trajectory.fingerprint, kind, dict(self.writer.settings), make))
+        kept = self.store.get_or_make(trajectory.fingerprint, kind, dict(self.writer.settings), make)
+        try:
+            rows = json.loads(kept)
+        except ValueError as error:
+            raise damaged(error) from error
         return rows if pool == EVENTS else [row for row in rows if row["kind"] == pool]
 
     def _block(self, pool: str, trajectory: Trajectory) -> Block:
