@@ -132,6 +132,8 @@ def _run(options: argparse.Namespace) -> int:
     kit = Kit(dataset, _library(options, cache), retrieval, options.images)
     systems = [build(name, kit) for name in names]
     reader, judge = _reader(options), _judge(options, dataset)
+    for server in (*kit.library().endpoints, *reader.endpoints, *([judge.endpoint] if judge else [])):
+        server.refuse_unreachable()  # now, and not after hours of inserting
     found: list[tuple[LmeRun, list[dict[str, Any]], Path]] = []
     invalid = False
     for system in systems:

@@ -28,6 +28,7 @@ def render(runs: Runs) -> list[str]:
     for info, rows, _ in runs:
         summary = summarise(rows)
         correct = f"{summary.accuracy:6.1%} [{summary.interval.low:.1%}, {summary.interval.high:.1%}]"
+        correct = correct if summary.scored else "no row was scored"
         lines.append(
             f"{info.system:<{width}}  {summary.scored:>4} {sum(summary.unscored.values()):>8}  {correct:<24} "
             f"{summary.strict:>6.1%} {summary.unknown:>7.1%}  {_share(summary.evidence.get('state')):>15} "

@@ -59,6 +59,18 @@ class Endpoint:
         if not good or len(self.base_url.split()) != 1:
             raise UserError(f"endpoint '{self.base_url}' is no address such as http://localhost:8000/v1")
 
+    def refuse_unreachable(self) -> None:
+        """Raise `UserError` when nobody listens there. Any answer will do: not every server has this route."""
+        import httpx
+
+        try:
+            httpx.get(f"{self.base_url.rstrip('/')}/models", timeout=10.0)
+        except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+            host = urlsplit(self.base_url).netloc.rpartition("@")[2]  # an address may hold a password
+            raise UserError(f"no server for '{self.model}' at {host}: {self._one_line(str(error))}") from error
+        except httpx.HTTPError:
+            pass  # it listens; what it cannot do shows in the rows
+
     def complete(self, messages: list[dict[str, Any]], **sampling: Any) -> Completion:
         """One chat completion. Raises `EndpointError`."""
         body = self._post("chat/completions", {"model": self.model, "messages": messages, **sampling})

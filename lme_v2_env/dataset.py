@@ -183,7 +183,7 @@ def open_dataset(
 def load_questions(file: Path) -> tuple[Question, ...]:
     """All rows of a questions file, in file order."""
     if not file.is_file():
-        raise UserError(f"{file}: no such file (questions.jsonl of the dataset)")
+        raise UserError(f"{file}: no such file; --questions names the dataset's questions.jsonl elsewhere")
     questions: dict[str, Question] = {}
     for number, line in enumerate(file.read_bytes().split(b"\n"), 1):
         if not line.strip():

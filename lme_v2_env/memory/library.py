@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from lme_v2_env.chat import Endpoint
 from lme_v2_env.memory import events as event_texts
 from lme_v2_env.memory import notes as note_texts
 from lme_v2_env.memory.embed import Embedder
@@ -76,6 +77,12 @@ class Library:
         self._lock = threading.Lock()
         self.embedded = 0
         """Windows that were embedded by this process."""
+
+    @property
+    def endpoints(self) -> list[Endpoint]:
+        """The servers that inserting and querying need."""
+        needed = (getattr(part, "endpoint", None) for part in (self.embedder, self.writer))
+        return [part for part in needed if isinstance(part, Endpoint)]
 
     def index(self, pool: str) -> Index:
         return self._indices.setdefault(pool, Index())
