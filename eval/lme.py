@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from eval.arguments import Parser, answered, picture
-from eval.baselines import SYSTEMS, Kit, System, build
+from eval.baselines import OWN, SYSTEMS, Kit, System, build
 from eval.lme_export import export
 from eval.lme_judge import LmeJudge
 from eval.lme_rows import LmeRun, code_version, data_hash, open_run, summarise
@@ -61,7 +61,11 @@ CACHE = Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")) / "lme_v2_env"
 def parser() -> Parser:
     top = Parser("python -m eval lme-v2", "Evaluate memory systems on LongMemEval-V2 data.", EXAMPLE)
     add = top.add_argument
-    add("--system", required=True, help=f"one or several, comma-separated, or all: {', '.join(SYSTEMS)}")
+    add(
+        "--system",
+        required=True,
+        help=f"one or several, comma-separated, or all: {', '.join(SYSTEMS)}; or package.module:Class",
+    )
     add("--data", required=True, type=Path, help="folder of the dataset")
     add("--out", required=True, type=Path, help="run folder; started again, the run resumes")
     add("--tier", default="small", help=f"{', '.join(TIERS)} (whole: every trajectory of the file in one haystack)")
@@ -117,7 +121,7 @@ def run(args: list[str]) -> int:
 def _run(options: argparse.Namespace) -> int:
     _check(options)
     names = list(SYSTEMS) if options.system == "all" else [name.strip() for name in options.system.split(",")]
-    refuse_unknown(names, SYSTEMS, "system")
+    refuse_unknown([name for name in names if not OWN.fullmatch(name)], SYSTEMS, "system")
     cache = options.cache.expanduser()
     dataset = open_dataset(
         options.data,

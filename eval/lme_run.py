@@ -22,7 +22,7 @@ from eval.rows import RunFolder, write_atomic
 from lme_v2_env.chat import EndpointError
 from lme_v2_env.dataset import Dataset
 from lme_v2_env.memory import snapshot
-from lme_v2_env.memory.api import ContextItem, Memory, RetrievalMemory
+from lme_v2_env.memory.api import ContextItem, Memory, RetrievalMemory, checked
 from lme_v2_env.memory.embed import BadVectors
 from lme_v2_env.memory.store import signature
 from lme_v2_env.reader import Reader, Reading
@@ -207,7 +207,7 @@ def _row(job: Job, memory: Memory, question: Question, folder: Path) -> dict[str
         return row | {"unscored_reason": str(error)}
     started = time.perf_counter()
     try:
-        items = memory.query(view.text, view.image)
+        items = checked(memory.query(view.text, view.image))
     except Exception as error:  # a memory system is anybody's code: what it raises concerns this question alone
         return row | {"unscored_reason": f"memory: {type(error).__name__}: {_one_line(error)}"}
     seconds = time.perf_counter() - started

@@ -290,6 +290,48 @@ def test_each_domain_is_built_once_though_the_file_mixes_them(world: Path, tmp_p
     assert [row["id"] for row in rows_of(tmp_path / "out")] == [row["id"] for row in rows]
 
 
+OWN = """
+class Whole:
+    settings = {"pages": 1}
+
+    def __init__(self):
+        self.pages = []
+
+    def insert(self, trajectory):
+        self.pages.append(trajectory.states[1].tree)
+
+    def query(self, question, image=None):
+        return [{"type": "text", "value": page} for page in self.pages if question.split("`")[1] in page]
+
+class Odd(Whole):
+    def query(self, question, image=None):
+        name = question.split("`")[1].split()[0]
+        wrong = {"Copper": None, "Walnut": ["text"], "Linen": [{"type": "text", "value": " "}], "Granite": [{"a": 1}]}
+        return wrong[name] if name in wrong else 1 / 0 if name == "Velvet" else [{"type": "image", "value": "/no"}]
+"""
+
+
+def test_a_memory_from_anywhere_is_evaluated_and_its_faults_are_unscored_rows(
+    world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "own_memory.py").write_text(OWN)
+    monkeypatch.chdir(tmp_path)
+    arguments = command(world, tmp_path / "out", "--reader", "extractive", "--system")
+    assert lme.run([*arguments, "own_memory:Whole"]) == 0
+    rows = rows_of(tmp_path / "out", "Whole")
+    assert [row["correct"] for row in rows] == [True] * N
+    assert all(row["query_seconds"] > 0 for row in rows)
+    assert lme.run([*arguments, "own_memory:Odd"]) == 3
+    reasons = [row["unscored_reason"] for row in rows_of(tmp_path / "out", "Odd")]
+    for reason, part in zip(
+        reasons, ("NoneType", "got str", "is empty", "got dict", "ZeroDivision", "no file"), strict=True
+    ):
+        assert reason.startswith("memory: ")
+        assert part in reason
+    assert lme.run([*arguments, "own_memory:Hole"]) == 2
+    assert "system 'own_memory:Hole' cannot be had: module 'own_memory' has no attribute" in capsys.readouterr().err
+
+
 def embeddings(vector: Callable[[int], list[float]]) -> type[ScriptedEndpoint]:
     class Embeddings(ScriptedEndpoint):
         def reply(self, body: dict) -> tuple[int, str, str]:
