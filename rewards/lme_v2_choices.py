@@ -52,6 +52,8 @@ def match_truth(answer: str, gold: bool, question: str) -> tuple[bool, str]:
     start = next((place for place, token in enumerate(left) if token.kind == "mark"), None)
     extra = [token for token in left if token.kind in ("word", "number") and token.text not in _TRUTH_WORDS]
     doubt = [token.raw for token in extra if token.text in AGAINST or not around.known(token.text)]
+    if said == {True}:  # what is true in part is not true
+        doubt += [token.raw for token in left if token.text == "only" and "only" not in around.asked]
     if start is not None or doubt:
         return False, f"not a plain true or false: {' '.join(doubt[:6]) or '?'}"
     return said == {gold}, f"says {str(said.pop()).lower()}"

@@ -54,6 +54,8 @@ class Context:
     """Whether the gold holds a number."""
     sole: bool
     """Whether the gold is one number and nothing else."""
+    label: bool
+    """Whether the gold is one phrase without a number."""
     offered: bool
     """Whether the question itself names a gold phrase, as when it lists options."""
     arrows: bool
@@ -99,6 +101,7 @@ def context(question: str, phrases: Sequence[Sequence[Token]]) -> Context:
     return Context(
         asked=asked,
         sole=len(phrases) == 1 and len(phrases[0]) == 1 and phrases[0][0].kind == "number",
+        label=len(phrases) == 1 and not any(token.kind == "number" for token in phrases[0]),
         offered=any(all(token.text in asked for token in phrase if counts(token)) for phrase in phrases),
         numeric=any(token.kind == "number" for phrase in phrases for token in phrase),
         arrows=any(token.text == "arrow" for token in tokens),
@@ -327,6 +330,8 @@ def _remark(piece: Piece, around: Context) -> bool:
     words = {token.text for token in piece}
     if piece and all(token.text in PLACE_WORDS for token in piece):
         return True  # "(default)"
+    if piece and all(token.text in NOUNS - MODIFIERS for token in piece):
+        return True  # "(field)"
     if not piece or len(piece) > 2 * MAX_PLACE or piece[0].text not in FUNCTION | PLACES | PLACE_WORDS:
         return False
     return bool(words & (PLACES | VERBS)) and all(around.restates(token) for token in piece)
@@ -356,7 +361,7 @@ def _behind(piece: Piece, around: Context) -> bool:
 
 def _lead_in(piece: Piece, around: Context) -> bool:
     """Directly before a gold phrase: nothing, a label ("Priority:"), or the question restated up to its verb."""
-    if piece and piece[-1].text in MODIFIERS - around.asked and not around.numeric:
+    if piece and piece[-1].text in MODIFIERS - around.asked and around.label:
         return False  # "Total amount" is not "Amount"
     if _plain(piece) or ([token.text for token in piece] == ["at", "least"] and "least" in around.asked):
         return True
