@@ -51,6 +51,8 @@ class OracleMemory(RetrievalMemory):
         return items
 
     def _kept(self, trajectory_id: str) -> Inserted:
+        if trajectory_id not in self.inserted:
+            raise UserError(f"the evidence is in trajectory {trajectory_id}, which the haystack does not hold")
         return self.inserted[trajectory_id]
 
 
@@ -62,18 +64,18 @@ class Oracle:
         self.whole = name == "oracle_trajectories"
         # nothing is searched, so that nothing need be embedded
         self.config = RetrievalConfig(mode="bm25", slices=0, notes=0 if self.whole else 1, radius=kit.retrieval.radius)
-        self.points = {
-            question.text: kit.dataset.evidence[question.id]
-            for question in kit.dataset.questions
-            if kit.dataset.evidence.get(question.id)
-        }
+        self.points: dict[str, tuple[EvidencePoint, ...]] = {}
+        for question in kit.dataset.questions:  # those of one text, with different pictures, share their evidence
+            points = (*self.points.get(question.text, ()), *kit.dataset.evidence.get(question.id, ()))
+            if points:
+                self.points[question.text] = tuple(dict.fromkeys(points))
 
     @property
     def settings(self) -> dict[str, Any]:
         return asdict(self.config) | {"library": library_settings(self.kit.library()), "pictures": self.kit.pictures}
 
     def covers(self, question: Question) -> bool:
-        return question.text in self.points
+        return bool(self.kit.dataset.evidence.get(question.id))
 
     def memory(self) -> OracleMemory:
         return OracleMemory(self.kit, self.config, self.points, self.whole)
