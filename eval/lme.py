@@ -13,6 +13,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Sequence
+from fnmatch import filter as matching
 from functools import partial
 from pathlib import Path
 from typing import Any, get_args
@@ -32,7 +33,7 @@ from lme_v2_env.dataset import TIERS, Dataset, open_dataset
 from lme_v2_env.extractive import ExtractiveReader
 from lme_v2_env.memory.api import Mode, RetrievalConfig
 from lme_v2_env.memory.embed import Embedder, embedder_from
-from lme_v2_env.memory.library import Library, TemplateWriter
+from lme_v2_env.memory.library import Library, TemplateWriter, Writer
 from lme_v2_env.memory.store import Store
 from lme_v2_env.memory.writer import ModelWriter
 from lme_v2_env.reader import PUBLISHED_CONTEXT_TOKENS, EndpointReader, Reader, Sampling, load_prompts
@@ -64,7 +65,7 @@ def parser() -> Parser:
     add(
         "--system",
         required=True,
-        help=f"one or several, comma-separated, or all: {', '.join(SYSTEMS)}; or package.module:Class",
+        help=f"names or patterns, comma-separated, or all: {', '.join(SYSTEMS)}; or package.module:Class",
     )
     add("--data", required=True, type=Path, help="folder of the dataset")
     add("--out", required=True, type=Path, help="run folder; started again, the run resumes")
@@ -84,9 +85,16 @@ def parser() -> Parser:
     memory("--slices", type=int, default=6, help="slices a question (default 6)")
     memory("--published-rag", action="store_true", help="dense alone, question verbatim, overlapping slices kept")
 
-    memory("--writer", help="model that writes the notes (default: a template)")
+    memory("--writer", help="model that writes the notes and events (default: a template)")
     memory("--writer-base-url", help="its OpenAI-compatible endpoint")
     memory("--writer-api-key-var", default="OPENAI_API_KEY")
+    memory("--writer-images", action="store_true", help="show it the screenshots, too")
+
+    runbook = top.add_argument_group("AgentRunbook-R").add_argument
+    runbook("--controller", default="rules", help="model that writes the queries, or rules (default; no model)")
+    runbook("--controller-base-url", help="its OpenAI-compatible endpoint")
+    runbook("--controller-api-key-var", default="OPENAI_API_KEY")
+    runbook("--parity", action="store_true", help="as the published code does where it differs from the paper")
 
     read = top.add_argument_group("reader").add_argument
     read("--reader", default="Qwen/Qwen3.5-9B", help="model at --base-url, or extractive (no model)")
@@ -120,8 +128,7 @@ def run(args: list[str]) -> int:
 
 def _run(options: argparse.Namespace) -> int:
     _check(options)
-    names = list(SYSTEMS) if options.system == "all" else [name.strip() for name in options.system.split(",")]
-    refuse_unknown([name for name in names if not OWN.fullmatch(name)], SYSTEMS, "system")
+    names = _systems(options.system)
     cache = options.cache.expanduser()
     dataset = open_dataset(
         options.data,
@@ -133,10 +140,12 @@ def _run(options: argparse.Namespace) -> int:
         limit=options.limit,
     )
     retrieval = _retrieval(options)
-    kit = Kit(dataset, _library(options, cache), retrieval, options.images)
+    library = _library(options, cache, dataset)
+    kit = Kit(dataset, library, retrieval, options.images, _controller(options), options.parity)
     systems = [build(name, kit) for name in names]
     reader, judge = _reader(options), _judge(options, dataset)
-    for server in (*kit.library().endpoints, *reader.endpoints, *([judge.endpoint] if judge else [])):
+    needed = [*kit.library().endpoints, *reader.endpoints, kit.controller, judge.endpoint if judge else None]
+    for server in filter(None, needed):
         server.refuse_unreachable()  # now, and not after hours of inserting
     found: list[tuple[LmeRun, list[dict[str, Any]], Path]] = []
     invalid = False
@@ -177,18 +186,40 @@ def _check(options: argparse.Namespace) -> None:
         raise UserError("the extractive reader takes no pictures: leave out --images")
 
 
+def _systems(asked: str) -> list[str]:
+    """The names in a list of names and patterns; `all` is the pattern *."""
+    patterns = [part.strip() for part in asked.split(",")]
+    names = [name for part in patterns for name in matching(SYSTEMS, "*" if part == "all" else part) or [part]]
+    refuse_unknown([name for name in names if not OWN.fullmatch(name)], SYSTEMS, "system")
+    return list(dict.fromkeys(names))
+
+
+def _controller(options: argparse.Namespace) -> Endpoint | None:
+    if options.controller == "rules":
+        if options.controller_base_url:
+            raise UserError("--controller-base-url goes with a model: name it with --controller")
+        return None
+    if not options.controller_base_url:
+        raise UserError(f"controller '{options.controller}' needs --controller-base-url; without a model take rules")
+    return Endpoint(options.controller_base_url, options.controller, options.controller_api_key_var)
+
+
 def _retrieval(options: argparse.Namespace) -> RetrievalConfig:
     if options.published_rag:
         return RetrievalConfig(mode="dense", slices=options.slices, skip_shown=False, strip_instruction=False)
     return RetrievalConfig(mode=options.retrieval, slices=options.slices)
 
 
-def _library(options: argparse.Namespace, cache: Path) -> Callable[[], Library]:
+def _library(options: argparse.Namespace, cache: Path, dataset: Dataset) -> Callable[[], Library]:
     if (options.writer is None) != (options.writer_base_url is None):
         raise UserError("--writer and --writer-base-url go together")
-    writer = TemplateWriter()
+    if options.writer_images and not options.writer:
+        raise UserError("--writer-images needs --writer: the template takes no pictures")
+    writer: Writer = TemplateWriter()
     if options.writer:
-        writer = ModelWriter(Endpoint(options.writer_base_url, options.writer, options.writer_api_key_var))
+        picture = dataset.trajectories.screenshot if options.writer_images else None
+        server = Endpoint(options.writer_base_url, options.writer, options.writer_api_key_var)
+        writer = ModelWriter(server, picture=picture)
     return partial(Library, Store(cache / "store"), _embedder(options), writer)
 
 

@@ -6,7 +6,9 @@ one-line reason, never an empty answer: an empty answer would be graded as wrong
 
 from __future__ import annotations
 
+import base64
 import os
+import re
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -20,9 +22,20 @@ if TYPE_CHECKING:
 
 RETRY_STATUS = (408, 409, 429, 500, 502, 503, 504)
 
+CONTEXT_LENGTH = re.compile(r"context[ _-]?(length|window)|maximum (context|model) len|too many tokens", re.IGNORECASE)
+"""How endpoints word a refusal of a prompt that is longer than their window."""
+
 
 class EndpointError(RuntimeError):
     """The endpoint gave nothing usable; the message says what it did give, in one line."""
+
+
+class EmptyReply(EndpointError):
+    """The endpoint answered, with nothing in it."""
+
+
+class OverLong(EndpointError):
+    """The endpoint refused the prompt as longer than its window: trying the same again is of no use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +46,15 @@ class Completion:
     finish_reason: str | None
     usage: dict[str, int]
     from_reasoning: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """The assistant's message as it came: what tool calls need."""
+
+    message: dict[str, Any]
+    finish_reason: str | None
+    usage: dict[str, int]
 
 
 @dataclass
@@ -73,23 +95,31 @@ class Endpoint:
 
     def complete(self, messages: list[dict[str, Any]], **sampling: Any) -> Completion:
         """One chat completion. Raises `EndpointError`."""
-        body = self._post("chat/completions", {"model": self.model, "messages": messages, **sampling})
-        choices = body.get("choices")
-        if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
-            raise EndpointError("the reply has no choices")
-        message, counts, finish = choices[0].get("message"), body.get("usage"), choices[0].get("finish_reason")
-        message = message if isinstance(message, dict) else {}
-        usage = (
-            {name: count for name, count in counts.items() if type(count) is int} if isinstance(counts, dict) else {}
-        )
-        finish = finish if isinstance(finish, str) else None
+        reply = self.exchange(messages, **sampling)
+        message, finish, usage = reply.message, reply.finish_reason, reply.usage
         text = _said(message.get("content"))
         if text:
             return Completion(text, finish, usage)
         reasoning = _said(message.get("reasoning")) or _said(message.get("reasoning_content"))
         if not reasoning:
-            raise EndpointError(f"the reply is empty (finish_reason {finish})")
+            raise EmptyReply(f"the reply is empty (finish_reason {finish})")
         return Completion(reasoning, finish, usage, from_reasoning=True)
+
+    def exchange(self, messages: list[dict[str, Any]], *, timeout: float | None = None, **options: Any) -> Exchange:
+        """One chat completion, the message untouched. `timeout` stands in for the endpoint's own, and no attempt begins
+        after it. Raises `EndpointError`."""
+        payload = {"model": self.model, "messages": messages, **options}
+        body = self._post("chat/completions", payload, timeout)
+        choices = body.get("choices")
+        if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
+            raise EndpointError("the reply has no choices")
+        message, counts, finish = choices[0].get("message"), body.get("usage"), choices[0].get("finish_reason")
+        counts = counts if isinstance(counts, dict) else {}
+        return Exchange(
+            message=message if isinstance(message, dict) else {},
+            finish_reason=finish if isinstance(finish, str) else None,
+            usage={name: count for name, count in counts.items() if type(count) is int},
+        )
 
     def embed(self, texts: list[str]) -> list[list[float]]:
         """One vector a text, in order. Raises `EndpointError`."""
@@ -102,21 +132,23 @@ class Endpoint:
         except (KeyError, TypeError) as error:
             raise EndpointError(f"an embedding lacks {error}") from error
 
-    def _post(self, route: str, payload: dict[str, Any]) -> dict[str, Any]:
+    def _post(self, route: str, payload: dict[str, Any], timeout: float | None = None) -> dict[str, Any]:
         import httpx
 
         if self._client is None:
             self._client = httpx.Client(timeout=self.timeout)
-        url = f"{self.base_url.rstrip('/')}/{route}"
         headers = {"Authorization": f"Bearer {self._key()}"}
-        reason = ""
+        url = f"{self.base_url.rstrip('/')}/{route}"
+        reason, started = "", time.monotonic()
         for attempt in range(self.retries + 1):
+            if timeout is not None and time.monotonic() - started > timeout:
+                break
             if attempt:
                 time.sleep(self.backoff * 2 ** (attempt - 1))
             try:
-                response = self._client.post(url, json=payload, headers=headers)
+                response = self._client.post(url, json=payload, headers=headers, timeout=timeout or self.timeout)
             except httpx.TimeoutException:
-                reason = f"no reply within {self.timeout:g} s"
+                reason = f"no reply within {timeout or self.timeout:g} s"
                 continue
             except httpx.HTTPError as error:
                 reason = f"{type(error).__name__}: {self._one_line(str(error))}"
@@ -136,7 +168,10 @@ class Endpoint:
 
     def _body(self, response: httpx.Response) -> dict[str, Any]:
         if response.status_code != 200:
-            raise EndpointError(f"status {response.status_code}: {self._one_line(response.text)}")
+            # other refusals (a wrong key, an unknown field) concern every prompt: they are no over-long ones
+            wording = response.status_code < 500 and CONTEXT_LENGTH.search(response.text)
+            error = OverLong if response.status_code == 413 or wording else EndpointError
+            raise error(f"status {response.status_code}: {self._one_line(response.text)}")
         try:
             body = response.json()
         except (ValueError, RecursionError):
@@ -158,3 +193,15 @@ def _said(value: Any) -> str:
     if isinstance(value, list):
         value = "".join(_said(part.get("text")) for part in value if isinstance(part, dict))
     return SURROGATE.sub("\ufffd", value) if isinstance(value, str) and value.strip() else ""
+
+
+def text_part(text: str) -> dict[str, Any]:
+    """A text as one part of a message."""
+    return {"type": "text", "text": text}
+
+
+def picture_part(data: bytes) -> dict[str, Any]:
+    """A PNG or JPEG as one part of a message."""
+    kind = "png" if data.startswith(b"\x89PNG") else "jpeg"
+    url = f"data:image/{kind};base64,{base64.b64encode(data).decode()}"
+    return {"type": "image_url", "image_url": {"url": url}}

@@ -9,6 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
+from lme_v2_env.chat import Endpoint
 from lme_v2_env.dataset import Dataset
 from lme_v2_env.memory.api import Memory, RetrievalConfig
 from lme_v2_env.memory.library import Library
@@ -19,6 +20,13 @@ SYSTEMS = {
     "no_retrieval": "eval.baselines.no_retrieval",
     "rag_slice": "eval.baselines.rag",
     "rag_slice_notes": "eval.baselines.rag",
+    "agentrunbook_r": "eval.baselines.agentrunbook_r",
+    "agentrunbook_r_no_slices": "eval.baselines.agentrunbook_r",
+    "agentrunbook_r_no_events": "eval.baselines.agentrunbook_r",
+    "agentrunbook_r_no_notes": "eval.baselines.agentrunbook_r",
+    "agentrunbook_r_only_slices": "eval.baselines.agentrunbook_r",
+    "agentrunbook_r_only_events": "eval.baselines.agentrunbook_r",
+    "agentrunbook_r_only_notes": "eval.baselines.agentrunbook_r",
     "oracle_trajectories": "eval.baselines.oracle",
     "oracle_slices_notes": "eval.baselines.oracle",
 }
@@ -38,6 +46,10 @@ class Kit:
     retrieval: RetrievalConfig
     pictures: bool
     """Whether memories may return screenshots."""
+    controller: Endpoint | None = None
+    """The model that writes AgentRunbook-R's queries; rules do without one."""
+    parity: bool = False
+    """AgentRunbook-R as the published code has it, where that differs from the paper."""
 
     def picture(self) -> Callable[[str], Path] | None:
         return self.dataset.trajectories.screenshot if self.pictures else None

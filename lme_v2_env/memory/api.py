@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from dataclasses import dataclass
@@ -40,6 +40,14 @@ class ContextItem:
     type: Literal["text", "image"]
     value: str
     shows: tuple[tuple[str, int], ...] = ()
+
+
+class Gathered(list[ContextItem]):
+    """A context with a `report` of how it was gathered, for the question's row; the reader never sees it."""
+
+    def __init__(self, items: Iterable[ContextItem], report: Mapping[str, Any]) -> None:
+        super().__init__(items)
+        self.report = dict(report)
 
 
 class Memory(Protocol):
