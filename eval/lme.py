@@ -76,6 +76,7 @@ def parser() -> Parser:
     add("--limit", type=int, help="this many questions a domain, from the start")
     add("--cache", type=Path, default=CACHE, help="what is computed once for every trajectory is kept here")
     add("--concurrency", type=int, default=1, help="questions at once; 1 (default) gives comparable latencies")
+    add("--readers", type=int, default=1, help="answers read and judged at once, between queries (default 1)")
 
     memory = top.add_argument_group("memory").add_argument
     memory("--embedder", default="minilm", help="minilm, hashing, or a model name with --embed-base-url")
@@ -159,7 +160,18 @@ def _run(options: argparse.Namespace) -> int:
         started = time.monotonic()
         with only_writer(folder):
             run_folder = open_run(folder, info)
-            play(Job(system, dataset, questions, reader, judge, cache, options.concurrency, options.images), run_folder)
+            job = Job(
+                system,
+                dataset,
+                questions,
+                reader,
+                judge,
+                cache,
+                concurrency=options.concurrency,
+                pictures=options.images,
+                readers=options.readers,
+            )
+            play(job, run_folder)
             rows = run_folder.read()
             export(folder, info, dataset, rows)
         found.append((info, rows, folder))
@@ -173,10 +185,12 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> None:
-    for name in ("concurrency", "slices", "context_tokens", "max_tokens", "limit"):
+    for name in ("concurrency", "readers", "slices", "context_tokens", "max_tokens", "limit"):
         value = getattr(options, name)
         if value is not None and value < 1:
             raise UserError(f"--{name.replace('_', '-')} is {value}: give a positive number")
+    if options.concurrency > 1 and options.readers > 1:
+        raise UserError("--readers is for queries one at a time: leave out --concurrency")
     for name in ("temperature", "top_p", "top_k", "timeout"):
         if not 0 <= getattr(options, name) < math.inf:
             raise UserError(f"--{name.replace('_', '-')} is {getattr(options, name)}: give 0 or more")

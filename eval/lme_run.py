@@ -49,6 +49,8 @@ class Job:
     cache: Path
     concurrency: int
     pictures: bool = False
+    readers: int = 1
+    """Answers that are read and judged at once while no query runs; only where `concurrency` is 1."""
 
 
 def play(job: Job, folder: RunFolder) -> None:
@@ -67,19 +69,36 @@ def play(job: Job, folder: RunFolder) -> None:
         done = {row["id"] for row in kept}
         failed = {row["id"] for row in unjudged} - done
         wanted = {question.id for question in job.questions} - done - failed
-        memories = _Memories(job, folder)
-        # a domain after the other: each has one large memory, and the files mix the domains
-        for haystack, group in sorted(job.dataset.groups(), key=lambda pair: pair[1][0].domain):
-            left = [question for question in group if question.id in wanted]
-            if not left:
-                continue
-            memory = memories.of(haystack, left[0].domain)
-            for row in _rows(job, [partial(_row, job, memory, question, folder.folder) for question in left]):
-                folder.append([row])
-                done.add(row["id"])
-                progress.show(len(done))
+        for row in _played(job, _Memories(job, folder), wanted, folder.folder):
+            folder.append([row])
+            done.add(row["id"])
+            progress.show(len(done))
     order = {question.id: number for number, question in enumerate(job.questions)}
     folder.replace(sorted(folder.read(), key=lambda row: order[row["id"]]))
+
+
+def _played(job: Job, memories: _Memories, wanted: set[str], folder: Path) -> Iterator[dict[str, Any]]:
+    """Rows as they are finished.
+
+    With several readers, queries are made one at a time, twice as many as there are readers, and then read together:
+    no query competes with another or with a reading, and the medium tier's single questions are read together, too.
+    """
+    batch = 2 * job.readers if job.readers > 1 else 1
+    asked: list[_Asked] = []
+    # a domain after the other: each has one large memory, and the files mix the domains
+    for haystack, group in sorted(job.dataset.groups(), key=lambda pair: pair[1][0].domain):
+        left = [question for question in group if question.id in wanted]
+        memory = memories.of(haystack, left[0].domain) if left else None
+        if memory and job.concurrency > 1:
+            yield from _pooled(job.concurrency, [partial(_row, job, memory, question, folder) for question in left])
+            continue
+        for question in left:
+            assert memory is not None
+            asked.append(_ask(job, memory, question, folder))
+            if len(asked) == batch:
+                yield from _pooled(job.readers, [partial(_finish, job, one) for one in asked])
+                asked = []
+    yield from _pooled(job.readers, [partial(_finish, job, one) for one in asked])
 
 
 def _judge_again(job: Job, folder: RunFolder, kept: list[dict[str, Any]], unjudged: list[dict[str, Any]]) -> None:
@@ -87,7 +106,7 @@ def _judge_again(job: Job, folder: RunFolder, kept: list[dict[str, Any]], unjudg
     questions = {question.id: question for question in job.questions}
     waiting = {row["id"]: row for row in unjudged}
     tasks = [partial(_judged, job, questions[row["id"]], row) for row in unjudged]
-    for row in _rows(job, tasks):
+    for row in _pooled(max(job.concurrency, job.readers), tasks):
         if row["scored"]:
             kept.append(row)
             del waiting[row["id"]]
@@ -181,13 +200,13 @@ def _note_memory(folder: RunFolder, memory: Memory, trajectories: int, started: 
     write_atomic(file, json.dumps([*entries, entry], indent=1) + "\n")
 
 
-def _rows(job: Job, tasks: Sequence[Callable[[], dict[str, Any]]]) -> Iterator[dict[str, Any]]:
+def _pooled(workers: int, tasks: Sequence[Callable[[], dict[str, Any]]]) -> Iterator[dict[str, Any]]:
     """Rows as they are finished."""
-    if job.concurrency == 1:
+    if workers == 1:
         for task in tasks:
             yield task()
         return
-    pool = ThreadPoolExecutor(job.concurrency)
+    pool = ThreadPoolExecutor(workers)
     try:
         for future in as_completed([pool.submit(task) for task in tasks]):
             yield future.result()
@@ -195,7 +214,21 @@ def _rows(job: Job, tasks: Sequence[Callable[[], dict[str, Any]]]) -> Iterator[d
         pool.shutdown(wait=False, cancel_futures=True)
 
 
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A question whose memory has answered; `items` is None where it failed, and the row says why."""
+
+    row: dict[str, Any]
+    question: Question
+    view: QuestionView
+    items: list[ContextItem] | None
+
+
 def _row(job: Job, memory: Memory, question: Question, folder: Path) -> dict[str, Any]:
+    return _finish(job, _ask(job, memory, question, folder))
+
+
+def _ask(job: Job, memory: Memory, question: Question, folder: Path) -> _Asked:
     row: dict[str, Any] = {
         "id": question.id,
         "scored": False,
@@ -210,17 +243,19 @@ def _row(job: Job, memory: Memory, question: Question, folder: Path) -> dict[str
         "response": None,
         "concurrency": job.concurrency,
     }
+    view = QuestionView(question.text)
     try:
         # without a reader that takes pictures none is needed, and the row says that it was withheld
-        view = question.view() if job.pictures else QuestionView(question.text)
+        view = question.view() if job.pictures else view
     except UserError as error:
-        return row | {"unscored_reason": str(error)}
+        return _Asked(row | {"unscored_reason": str(error)}, question, view, None)
     started = time.perf_counter()
     try:
         found = memory.query(view.text, view.image)
         items = checked(found)
     except Exception as error:  # a memory system is anybody's code: what it raises concerns this question alone
-        return row | {"unscored_reason": f"memory: {type(error).__name__}: {_one_line(error)}"}
+        reason = f"memory: {type(error).__name__}: {_one_line(error)}"
+        return _Asked(row | {"unscored_reason": reason}, question, view, None)
     seconds = time.perf_counter() - started
     row |= {
         "query_seconds": seconds if job.system.queries else None,
@@ -230,8 +265,15 @@ def _row(job: Job, memory: Memory, question: Question, folder: Path) -> dict[str
         "evidence_states": [list(point[:2]) for point in job.dataset.evidence.get(question.id, ())] or None,
     }
     _keep_context(folder / context_file(question.id), items)
+    return _Asked(row, question, view, items)
+
+
+def _finish(job: Job, asked: _Asked) -> dict[str, Any]:
+    row, question = asked.row, asked.question
+    if asked.items is None:
+        return row
     try:
-        reading = job.reader.read(view, question.domain, items)
+        reading = job.reader.read(asked.view, question.domain, asked.items)
     except (EndpointError, OSError) as error:
         return row | {"unscored_reason": f"reader: {_one_line(error)}"}
     return row | _read(reading, question) | _graded(job, question, reading) | {"timestamp_utc": _now()}

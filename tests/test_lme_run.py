@@ -19,7 +19,7 @@ from eval import lme
 from eval.lme_export import aggregate
 from eval.lme_rows import percentiles, recalled
 from lme_v2_env.extractive import UNKNOWN, answer
-from lme_v2_env.memory.api import ContextItem
+from lme_v2_env.memory.api import ContextItem, RetrievalMemory
 from lme_v2_env.memory.embed import Hashing
 from lme_v2_env.reader import load_prompts
 from lme_v2_env.tokens import counter_for, cut
@@ -276,6 +276,34 @@ def test_odd_replies_are_read_or_leave_the_row_unscored(
     assert reason is None or reason in row["unscored_reason"]
 
 
+def test_several_readers_read_between_queries_that_are_made_one_at_a_time(
+    world: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lists = {lme_world.question(n)["id"]: [f"{k:08x}" for k in range(N) if k != (n + 1) % N] for n in range(N)}
+    (world / "haystacks" / "lme_v2_small.json").write_text(json.dumps(lists))  # as in the medium tier: all differ
+    log: list[str] = []
+    query = RetrievalMemory.query
+
+    def logged(self: RetrievalMemory, *view: Any) -> Any:
+        log.append("query")
+        return query(self, *view)
+
+    def slow(messages: list[dict[str, str]]) -> str:
+        log.append("read")
+        time.sleep(0.3)
+        log.append("answered")
+        return "\\boxed{100}"
+
+    monkeypatch.setattr(RetrievalMemory, "query", logged)
+    with ScriptedEndpoint(slow) as endpoint:
+        assert lme.run(command(world, tmp_path / "out", *reader(endpoint), "--readers", "2")) == 0
+    assert "compare with nothing" not in capsys.readouterr().out
+    assert log[:4] == ["query"] * 4
+    second = log.index("query", 4)
+    assert log[4:second].count("answered") == 4  # no query while one is read
+    assert [row["id"] for row in rows_of(tmp_path / "out")] == list(lists)
+
+
 def test_each_domain_is_built_once_though_the_file_mixes_them(world: Path, tmp_path: Path) -> None:
     runs = [lme_world.trajectory(number) for number in range(N)]
     rows = [lme_world.question(number) for number in range(N)]
@@ -392,6 +420,7 @@ def test_a_trajectory_of_the_other_domain_is_refused(
         ),
         (["--reader", "some-model"], "reader 'some-model' needs --base-url"),
         (["--reader", "extractive", "--embedder", "bert"], "embedder 'bert': give minilm, hashing"),
+        (["--reader", "extractive", "--concurrency", "2", "--readers", "2"], "--readers is for queries one at a time"),
         (["--reader", "extractive", "--concurrency", "0"], "--concurrency is 0"),
         (["--reader", "extractive", "--retreival", "bm25"], "unknown option '--retreival'; did you mean '--retrieval'"),
         (["--reader", "extractive", "--plot", "x.gif"], "'x.gif' should end in one of .png, .svg, .pdf"),
