@@ -1,12 +1,22 @@
-"""The argument parser of all `python -m eval` commands: bad input gets one line, a misspelt option its nearest name."""
+"""What all `python -m eval` commands share: the parser, and what a command answers when it cannot go on.
+
+Bad input gets one line, a misspelt option its nearest name.
+"""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import NoReturn
 
 from rewards.errors import UserError, refuse_unknown
+
+INTERRUPTED = 130
+"""Exit status after Ctrl-C, as shells have it."""
+
+PICTURES = (".png", ".svg", ".pdf")
 
 
 class Parser(argparse.ArgumentParser):
@@ -33,3 +43,25 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: {message} (--help shows all options)\n")
+
+
+def picture(text: str) -> Path:
+    """An option's value that names a picture to draw; checked before the work, not after it."""
+    file = Path(text)
+    if file.suffix.lower() not in PICTURES:
+        raise argparse.ArgumentTypeError(f"'{text}' should end in one of {', '.join(PICTURES)}")
+    return file
+
+
+def answered(name: str, command: Callable[[], int]) -> int:
+    """The command's exit status; 2 with one line on standard error for what the user can mend, 130 for Ctrl-C."""
+    try:
+        return command()
+    except UserError as error:
+        print(f"{name}: {error}", file=sys.stderr)
+    except OSError as error:  # no right to write, a full disk, a folder where a file should be
+        print(f"{name}: {error.filename or 'a file'}: {error.strerror or error}", file=sys.stderr)
+    except KeyboardInterrupt:
+        print(f"{name}: interrupted; the same command resumes", file=sys.stderr)
+        return INTERRUPTED
+    return 2

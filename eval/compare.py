@@ -9,14 +9,14 @@ task and take the first sample (index 0). "Improved" is said only when the exact
 
 from __future__ import annotations
 
+import argparse
 import json
-import sys
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from eval.arguments import Parser
+from eval.arguments import Parser, answered
 from eval.stats import (
     ALPHA,
     INVALID_EXIT,
@@ -147,14 +147,14 @@ def run(args: list[str]) -> int:
     parser.add_argument("--resamples", type=int, default=10_000, help="bootstrap resamples (default 10000)")
     parser.add_argument("--seed", type=int, default=0, help="seed of the bootstrap (default 0)")
     options = parser.read(args)
-    try:
-        if options.resamples < 1:
-            raise UserError(f"--resamples is {options.resamples}: give a positive number")
-        a, b = load_run(options.a), load_run(options.b)
-        refuse_incomparable(a, b)
-    except UserError as error:
-        print(f"compare: {error}", file=sys.stderr)
-        return 2
+    return answered("compare", lambda: _run(options))
+
+
+def _run(options: argparse.Namespace) -> int:
+    if options.resamples < 1:
+        raise UserError(f"--resamples is {options.resamples}: give a positive number")
+    a, b = load_run(options.a), load_run(options.b)
+    refuse_incomparable(a, b)
     result = compare(a, b, resamples=options.resamples, seed=options.seed)
     if result is None:
         print(json.dumps({"verdict": "INVALID", "n": 0}) if options.json else "INVALID: no task is scored in both runs")
@@ -175,6 +175,11 @@ def load_run(folder: Path) -> Run:
     for key in (*MUST_MATCH, "n"):
         if info.get(key) is None:
             raise UserError(f"{folder / 'run.json'}: '{key}' is missing")
+    samples, excluded = info.get("samples"), info.get("excluded")
+    if samples is not None and (type(samples) is not int or samples < 1):
+        raise UserError(f"{folder / 'run.json'}: 'samples' is {samples!r}, not a number of repeats")
+    if excluded is not None and not (isinstance(excluded, list) and all(isinstance(pair, list) for pair in excluded)):
+        raise UserError(f"{folder / 'run.json'}: 'excluded' is no list of pairs")
     file = folder / "rows.jsonl"
     tasks: dict[str, list[Row]] = {}
     for number, line in enumerate(_read(file).split("\n"), 1):  # not splitlines: answers may hold U+2028
@@ -183,7 +188,7 @@ def load_run(folder: Path) -> Run:
             tasks.setdefault(row.id, []).append(row)
     for rows in tasks.values():
         rows.sort(key=lambda row: row.sample)
-    _refuse_incomplete(file, tasks, info["n"], info.get("samples"))
+    _refuse_incomplete(file, tasks, info["n"], samples)
     return Run(f"{folder.parent.name}/{folder.name}", info, tasks)  # .../trained/bounded: both parts tell runs apart
 
 
@@ -204,6 +209,8 @@ def _row(line: str, where: str) -> Row:
     missing = [key for key in ROW_KEYS if not isinstance(record, dict) or key not in record]
     if missing:
         raise UserError(f"{where}: '{missing[0]}' is missing")
+    if not isinstance(record["id"], str):
+        raise UserError(f"{where}: 'id' is {record['id']!r}, not a text")
     if isinstance(record["sample"], bool) or not isinstance(record["sample"], int):
         raise UserError(f"{where}: 'sample' is {record['sample']!r}, not a repeat index")
     scored = record["scored"] is True
@@ -212,7 +219,7 @@ def _row(line: str, where: str) -> Row:
     if scored and record["r_stale"] not in (0, -1):
         raise UserError(f"{where}: 'r_stale' is {record['r_stale']!r}, not 0 or -1")
     return Row(
-        id=str(record["id"]),
+        id=record["id"],
         sample=record["sample"],
         right=int(record["r_cur"]) if scored else None,
         stale=int(record["r_stale"]) if scored else None,

@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import sys
 import tomllib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from eval.arguments import Parser, answered, picture
 from eval.lme_metrics import join, overview
 from rewards.errors import UserError, refuse_unknown
 
@@ -118,11 +118,10 @@ def _named_frontier(points: Sequence[Operating]) -> list[dict[str, Any]]:
 
 def run(args: list[str]) -> int:
     """Entry of `python -m eval lafs`. 0: done; 2: refused."""
-    parser = argparse.ArgumentParser(
-        prog="python -m eval lafs",
-        description="LongMemEval-V2's latency-accuracy frontier score, and what points add to the published frontier.",
-        epilog=EXAMPLE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+    parser = Parser(
+        "python -m eval lafs",
+        "LongMemEval-V2's latency-accuracy frontier score, and what points add to the published frontier.",
+        EXAMPLE,
     )
     parser.add_argument("--tier", choices=TIERS, required=True)
     parser.add_argument(
@@ -135,18 +134,18 @@ def run(args: list[str]) -> int:
         metavar="NAME=WEB,ENTERPRISE",
         help="a point from two finished runs: folders with aggregated_metrics.json (repeatable)",
     )
-    parser.add_argument("--plot", type=Path, help="accuracy against latency with the published points (.png, .svg)")
+    parser.add_argument("--plot", type=picture, help="accuracy against latency with the published points (.png, .svg)")
     parser.add_argument("--json", action="store_true", help="print JSON instead of text")
-    options = parser.parse_args(args)
-    try:
-        points = [parse_point(text) for text in options.point] + [point_of_runs(text) for text in options.run]
-        result = summary(points, options.tier)
-        print(json.dumps(result, indent=2) if options.json else render(result, points))
-        if options.plot:
-            plot(points, options.tier, options.plot)
-    except UserError as error:
-        print(f"lafs: {error}", file=sys.stderr)
-        return 2
+    options = parser.read(args)
+    return answered("lafs", lambda: _run(options))
+
+
+def _run(options: argparse.Namespace) -> int:
+    points = [parse_point(text) for text in options.point] + [point_of_runs(text) for text in options.run]
+    result = summary(points, options.tier)
+    print(json.dumps(result, indent=2) if options.json else render(result, points))
+    if options.plot:
+        plot(points, options.tier, options.plot)
     return 0
 
 
@@ -168,13 +167,18 @@ def point_of_runs(text: str) -> Operating:
     name, equals, folders = text.partition("=")
     if not equals or not name:
         raise UserError(f"--run {text}: expected NAME=WEB,ENTERPRISE")
+    pair = folders.split(",")
+    if len(pair) != 2 or pair[0] == pair[1]:
+        raise UserError(f"--run {text}: expected two folders, NAME=WEB,ENTERPRISE")
     parts = []
-    for folder in folders.split(","):
+    for folder in pair:
         file = Path(folder) / "aggregated_metrics.json"
         try:
             parts.append(json.loads(file.read_text("utf-8")))
+        except FileNotFoundError:
+            raise UserError(f"{file}: no such file") from None
         except (OSError, ValueError) as error:
-            raise UserError(f"{file}: {error}") from None
+            raise UserError(f"{file} cannot be read: {error}") from None
         if not isinstance(parts[-1], dict):
             raise UserError(f"{file}: expected an object")
     row = overview(join(parts))

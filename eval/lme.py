@@ -8,6 +8,7 @@ leaderboard scripts read.
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import sys
 import time
@@ -17,7 +18,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
-from eval.baselines import SYSTEMS, Kit, System, build
+from eval.arguments import Parser, answered, picture
+from eval.baselines import OWN, SYSTEMS, Kit, System, build
 from eval.baselines.policy import PolicyOptions
 from eval.lme_export import export
 from eval.lme_rows import LmeRun, code_version, data_hash, open_run, summarise
@@ -60,15 +62,14 @@ PUBLISHED_SAMPLING = Sampling()
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")) / "lme_v2_env"
 
 
-def parser() -> argparse.ArgumentParser:
-    top = argparse.ArgumentParser(
-        prog="python -m eval lme-v2",
-        description="Evaluate memory systems on LongMemEval-V2 data.",
-        epilog=EXAMPLE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def parser() -> Parser:
+    top = Parser("python -m eval lme-v2", "Evaluate memory systems on LongMemEval-V2 data.", EXAMPLE)
     add = top.add_argument
-    add("--system", required=True, help=f"names or patterns, comma-separated, or all: {', '.join(SYSTEMS)}")
+    add(
+        "--system",
+        required=True,
+        help=f"names or patterns, comma-separated, or all: {', '.join(SYSTEMS)}; or package.module:Class",
+    )
     add("--data", required=True, type=Path, help="folder of the dataset")
     add("--out", required=True, type=Path, help="run folder; started again, the run resumes")
     add("--tier", default="small", help=f"{', '.join(TIERS)} (whole: every trajectory of the file in one haystack)")
@@ -78,16 +79,19 @@ def parser() -> argparse.ArgumentParser:
     add("--limit", type=int, help="this many questions a domain, from the start")
     add("--cache", type=Path, default=CACHE, help="what is computed once for every trajectory is kept here")
     add("--concurrency", type=int, default=1, help="questions at once; 1 (default) gives comparable latencies")
+    add("--readers", type=int, default=1, help="answers read and judged at once, between queries (default 1)")
 
     memory = top.add_argument_group("memory").add_argument
     memory("--embedder", default="minilm", help="minilm, hashing, or a model name with --embed-base-url")
     memory("--embed-base-url", help="OpenAI-compatible endpoint of the embedder")
+    memory("--embed-api-key-var", default="OPENAI_API_KEY")
     memory("--retrieval", choices=get_args(Mode), default="hybrid", help="dense, bm25 or their fusion (default)")
     memory("--slices", type=int, default=6, help="slices a question (default 6)")
     memory("--published-rag", action="store_true", help="dense alone, question verbatim, overlapping slices kept")
 
     memory("--writer", help="model that writes the notes and events (default: a template)")
     memory("--writer-base-url", help="its OpenAI-compatible endpoint")
+    memory("--writer-api-key-var", default="OPENAI_API_KEY")
     memory("--writer-images", action="store_true", help="show it the screenshots, too")
 
     runbook = top.add_argument_group("AgentRunbook-R").add_argument
@@ -120,27 +124,21 @@ def parser() -> argparse.ArgumentParser:
     read("--top-k", type=int, default=PUBLISHED_SAMPLING.top_k)
     read("--max-tokens", type=int, default=PUBLISHED_SAMPLING.max_tokens)
     read("--no-thinking", action="store_true")
+    read("--timeout", type=float, default=3600.0, help="seconds for one request to the reader (default 3600)")
 
     judge = top.add_argument_group("judge, for wrong premises and gotchas").add_argument
     judge("--judge", help="model that grades them (published: gpt-5.2)")
     judge("--judge-base-url", help="its OpenAI-compatible endpoint")
     judge("--judge-api-key-var", default="OPENAI_API_KEY")
     judge("--no-judge", action="store_true", help="leave out the questions that need one, and say so")
-    add("--plot", type=Path, help="draw accuracy against latency, with the published points (.png, .svg or .pdf)")
+    add("--plot", type=picture, help="draw accuracy against latency, with the published points (.png, .svg or .pdf)")
     return top
 
 
 def run(args: list[str]) -> int:
     """Entry of `python -m eval lme-v2`. 0: done; 2: refused; 3: INVALID."""
-    options = parser().parse_args(args)
-    try:
-        return _run(options)
-    except UserError as error:
-        print(f"eval: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("eval: interrupted; the same command resumes", file=sys.stderr)
-        return 130
+    options = parser().read(args)
+    return answered("eval", lambda: _run(options))
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -161,6 +159,9 @@ def _run(options: argparse.Namespace) -> int:
     kit = Kit(dataset, library, retrieval, options.images, _controller(options), options.parity, _policy(options))
     systems = [build(name, kit) for name in names]
     reader, judge = _reader(options), _judge(options, dataset)
+    needed = [*kit.library().endpoints, *reader.endpoints, kit.controller, judge.endpoint if judge else None]
+    for server in filter(None, needed):
+        server.refuse_unreachable()  # now, and not after hours of inserting
     found: list[tuple[LmeRun, list[dict[str, Any]], Path]] = []
     invalid = False
     for system in systems:
@@ -173,7 +174,18 @@ def _run(options: argparse.Namespace) -> int:
         started = time.monotonic()
         with only_writer(folder):
             run_folder = open_run(folder, info)
-            play(Job(system, dataset, questions, reader, judge, cache, options.concurrency, options.images), run_folder)
+            job = Job(
+                system,
+                dataset,
+                questions,
+                reader,
+                judge,
+                cache,
+                concurrency=options.concurrency,
+                pictures=options.images,
+                readers=options.readers,
+            )
+            play(job, run_folder)
             rows = run_folder.read()
             export(folder, info, dataset, rows)
         found.append((info, rows, folder))
@@ -187,10 +199,15 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> None:
-    for name in ("concurrency", "slices", "context_tokens", "max_tokens", "limit", "policy_max_tokens"):
+    for name in ("concurrency", "readers", "slices", "context_tokens", "max_tokens", "limit", "policy_max_tokens"):
         value = getattr(options, name)
         if value is not None and value < 1:
             raise UserError(f"--{name.replace('_', '-')} is {value}: give a positive number")
+    if options.concurrency > 1 and options.readers > 1:
+        raise UserError("--readers is for queries one at a time: leave out --concurrency")
+    for name in ("temperature", "top_p", "top_k", "timeout"):
+        if not 0 <= getattr(options, name) < math.inf:
+            raise UserError(f"--{name.replace('_', '-')} is {getattr(options, name)}: give 0 or more")
     if options.reader != "extractive" and not options.base_url:
         raise UserError(f"reader '{options.reader}' needs --base-url; without a model take --reader extractive")
     if options.reader == "extractive" and options.images:
@@ -202,7 +219,7 @@ def _systems(asked: str) -> list[str]:
     patterns = [part.strip() for part in asked.split(",")]
     whole = [name for name in SYSTEMS if name != "policy"]
     names = [name for part in patterns for name in (whole if part == "all" else matching(SYSTEMS, part) or [part])]
-    refuse_unknown(names, SYSTEMS, "system")
+    refuse_unknown([name for name in names if not OWN.fullmatch(name)], SYSTEMS, "system")
     return list(dict.fromkeys(names))
 
 
@@ -244,21 +261,22 @@ def _library(options: argparse.Namespace, cache: Path, dataset: Dataset) -> Call
     writer: Writer = TemplateWriter()
     if options.writer:
         picture = dataset.trajectories.screenshot if options.writer_images else None
-        writer = ModelWriter(Endpoint(options.writer_base_url, options.writer), picture=picture)
+        server = Endpoint(options.writer_base_url, options.writer, options.writer_api_key_var)
+        writer = ModelWriter(server, picture=picture)
     return partial(Library, Store(cache / "store"), _embedder(options), writer)
 
 
 def _embedder(options: argparse.Namespace) -> Embedder | None:
     if options.retrieval == "bm25" and not options.published_rag:
         return None
-    return embedder_from(options.embedder, base_url=options.embed_base_url)
+    return embedder_from(options.embedder, base_url=options.embed_base_url, api_key_var=options.embed_api_key_var)
 
 
 def _reader(options: argparse.Namespace) -> Reader:
     if options.reader == "extractive":
         return ExtractiveReader()
     return EndpointReader(
-        Endpoint(options.base_url, options.reader, options.api_key_var, timeout=3600.0, retries=5),
+        Endpoint(options.base_url, options.reader, options.api_key_var, timeout=options.timeout, retries=5),
         sampling=Sampling(
             options.temperature, options.top_p, options.top_k, options.max_tokens, not options.no_thinking
         ),

@@ -68,7 +68,7 @@ def join(parts: Sequence[Metrics]) -> dict[str, Any]:
     for name in SECTIONS:
         sections = [_section(part, name) for part in parts]
         names = dict.fromkeys(key for section in sections for key in section)
-        joined[name] = {key: _breakdown([section.get(key) or {} for section in sections]) for key in names}
+        joined[name] = {key: _breakdown([_section(section, key) for section in sections]) for key in names}
     return joined
 
 
@@ -86,7 +86,9 @@ def overview(joined: Metrics) -> dict[str, Any]:
 
 
 def _section(part: Metrics, key: str) -> Metrics:
-    value = part.get(key, {})
+    value = part.get(key)
+    if value is None:
+        return {}
     if not isinstance(value, Mapping):
         raise UserError(f"aggregated_metrics.json: '{key}' is not an object")
     return value

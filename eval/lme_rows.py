@@ -56,11 +56,12 @@ def code_version() -> str:
 
 
 def data_hash(dataset: Dataset, questions: Sequence[Question]) -> str:
-    """First 16 hex digits of the sha256 over the questions asked and their haystacks."""
-    rows = [
+    """First 16 hex digits of the sha256 over the questions asked, their haystacks, and the file of trajectories."""
+    rows: list[Any] = [
         [question.id, question.text, question.gold, question.eval_function, list(dataset.haystacks[question.id])]
         for question in questions
     ]
+    rows.append(dataset.trajectories.sha256)
     return hashlib.sha256(json.dumps(rows, ensure_ascii=False).encode()).hexdigest()[:16]
 
 

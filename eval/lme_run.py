@@ -6,10 +6,11 @@ import gzip
 import json
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from lme_v2_env.chat import EndpointError
 from lme_v2_env.dataset import Dataset
 from lme_v2_env.judge import LmeJudge
 from lme_v2_env.memory import snapshot
-from lme_v2_env.memory.api import ContextItem, Gathered, Memory, RetrievalMemory
+from lme_v2_env.memory.api import ContextItem, Gathered, Memory, RetrievalMemory, checked
 from lme_v2_env.memory.embed import BadVectors
 from lme_v2_env.memory.store import signature
 from lme_v2_env.reader import Reader, Reading
@@ -48,29 +49,77 @@ class Job:
     cache: Path
     concurrency: int
     pictures: bool = False
+    readers: int = 1
+    """Answers that are read and judged at once while no query runs; only where `concurrency` is 1."""
 
 
 def play(job: Job, folder: RunFolder) -> None:
-    """Ask every question that has no scored row yet. Unscored rows of an earlier start are asked again."""
-    kept = [row for row in folder.read() if row["scored"]]
-    if len(kept) < len(folder.read()):
-        folder.replace(kept)
-    done = {row["id"] for row in kept}
-    wanted = {question.id for question in job.questions} - done
-    memories = _Memories(job, folder)
+    """Ask every question that has no scored row yet. Unscored rows of an earlier start are asked again.
+
+    Where only the judge failed, only the judge is asked again: the reader's answer is kept.
+    """
+    found = folder.read()
+    kept = [row for row in found if row["scored"]]
+    unjudged = [row for row in found if not row["scored"] and row.get("response") is not None]
+    if len(kept) + len(unjudged) < len(found):
+        folder.replace([*kept, *unjudged])
     with Progress(f"questions ({job.system.name})", len(job.questions)) as progress:
-        progress.show(len(done))
-        for haystack, group in job.dataset.groups():
-            left = [question for question in group if question.id in wanted]
-            if not left:
-                continue
-            memory = memories.of(haystack, left[0].domain)
-            for row in _rows(job, memory, left, folder.folder):
-                folder.append([row])
-                done.add(row["id"])
-                progress.show(len(done))
+        progress.show(len(kept))
+        _judge_again(job, folder, kept, unjudged)
+        done = {row["id"] for row in kept}
+        failed = {row["id"] for row in unjudged} - done
+        wanted = {question.id for question in job.questions} - done - failed
+        for row in _played(job, _Memories(job, folder), wanted, folder.folder):
+            folder.append([row])
+            done.add(row["id"])
+            progress.show(len(done))
     order = {question.id: number for number, question in enumerate(job.questions)}
     folder.replace(sorted(folder.read(), key=lambda row: order[row["id"]]))
+
+
+def _played(job: Job, memories: _Memories, wanted: set[str], folder: Path) -> Iterator[dict[str, Any]]:
+    """Rows as they are finished.
+
+    With several readers, queries are made one at a time, twice as many as there are readers, and then read together:
+    no query competes with another or with a reading, and the medium tier's single questions are read together, too.
+    """
+    batch = 2 * job.readers if job.readers > 1 else 1
+    asked: list[_Asked] = []
+    # a domain after the other: each has one large memory, and the files mix the domains
+    for haystack, group in sorted(job.dataset.groups(), key=lambda pair: pair[1][0].domain):
+        left = [question for question in group if question.id in wanted]
+        memory = memories.of(haystack, left[0].domain) if left else None
+        if memory and job.concurrency > 1:
+            yield from _pooled(job.concurrency, [partial(_row, job, memory, question, folder) for question in left])
+            continue
+        for question in left:
+            assert memory is not None
+            asked.append(_ask(job, memory, question, folder))
+            if len(asked) == batch:
+                yield from _pooled(job.readers, [partial(_finish, job, one) for one in asked])
+                asked = []
+    yield from _pooled(job.readers, [partial(_finish, job, one) for one in asked])
+
+
+def _judge_again(job: Job, folder: RunFolder, kept: list[dict[str, Any]], unjudged: list[dict[str, Any]]) -> None:
+    """Rows that got a verdict now move from `unjudged` to `kept`."""
+    questions = {question.id: question for question in job.questions}
+    waiting = {row["id"]: row for row in unjudged}
+    tasks = [partial(_judged, job, questions[row["id"]], row) for row in unjudged]
+    for row in _pooled(max(job.concurrency, job.readers), tasks):
+        if row["scored"]:
+            kept.append(row)
+            del waiting[row["id"]]
+        else:
+            waiting[row["id"]] = row
+        folder.replace([*kept, *waiting.values()])
+    unjudged[:] = waiting.values()
+
+
+def _judged(job: Job, question: Question, row: dict[str, Any]) -> dict[str, Any]:
+    assert job.judge is not None  # a run with another judge, or none, is another run
+    graded = job.judge.graded(question, row["response"])
+    return row | {"unscored_reason": None} | graded | {"timestamp_utc": _now()}
 
 
 class _Memories:
@@ -102,7 +151,7 @@ class _Memories:
         # what shapes a memory, not what is done with it: a run with another controller opens the same snapshot
         key = {
             "ids": ids,
-            "file": self.job.dataset.trajectories.stamp,
+            "file": self.job.dataset.trajectories.sha256,
             "memory": snapshot.settings_of(memory.library, memory.config),
             "pictures": memory.picture is not None,
         }
@@ -120,6 +169,7 @@ class _Memories:
 def _fill(job: Job, memory: Memory, haystack: Sequence[str], domain: str, folder: RunFolder) -> None:
     started = time.perf_counter()
     with Progress("trajectories inserted", len(haystack)) as progress:
+        progress.show(0)
         for start in range(0, len(haystack), BATCH):
             names = haystack[start : start + BATCH]
             try:
@@ -150,21 +200,35 @@ def _note_memory(folder: RunFolder, memory: Memory, trajectories: int, started: 
     write_atomic(file, json.dumps([*entries, entry], indent=1) + "\n")
 
 
-def _rows(job: Job, memory: Memory, questions: Sequence[Question], folder: Path) -> Iterator[dict[str, Any]]:
+def _pooled(workers: int, tasks: Sequence[Callable[[], dict[str, Any]]]) -> Iterator[dict[str, Any]]:
     """Rows as they are finished."""
-    if job.concurrency == 1:
-        for question in questions:
-            yield _row(job, memory, question, folder)
+    if workers == 1:
+        for task in tasks:
+            yield task()
         return
-    pool = ThreadPoolExecutor(job.concurrency)
+    pool = ThreadPoolExecutor(workers)
     try:
-        for future in as_completed([pool.submit(_row, job, memory, question, folder) for question in questions]):
+        for future in as_completed([pool.submit(task) for task in tasks]):
             yield future.result()
-    finally:
-        pool.shutdown(cancel_futures=True)
+    finally:  # without waiting: on Ctrl-C a request may hang for an hour
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A question whose memory has answered; `items` is None where it failed, and the row says why."""
+
+    row: dict[str, Any]
+    question: Question
+    view: QuestionView
+    items: list[ContextItem] | None
 
 
 def _row(job: Job, memory: Memory, question: Question, folder: Path) -> dict[str, Any]:
+    return _finish(job, _ask(job, memory, question, folder))
+
+
+def _ask(job: Job, memory: Memory, question: Question, folder: Path) -> _Asked:
     row: dict[str, Any] = {
         "id": question.id,
         "scored": False,
@@ -179,35 +243,44 @@ def _row(job: Job, memory: Memory, question: Question, folder: Path) -> dict[str
         "response": None,
         "concurrency": job.concurrency,
     }
+    view = QuestionView(question.text)
     try:
         # without a reader that takes pictures none is needed, and the row says that it was withheld
-        view = question.view() if job.pictures else QuestionView(question.text)
+        view = question.view() if job.pictures else view
     except UserError as error:
-        return row | {"unscored_reason": str(error)}
+        return _Asked(row | {"unscored_reason": str(error)}, question, view, None)
     started = time.perf_counter()
     try:
-        items = memory.query(view.text, view.image)
+        found = memory.query(view.text, view.image)
+        items = checked(found)
     except Exception as error:  # a memory system is anybody's code: what it raises concerns this question alone
-        return row | {"unscored_reason": f"memory: {type(error).__name__}: {_one_line(error)}"}
+        reason = f"memory: {type(error).__name__}: {_one_line(error)}"
+        return _Asked(row | {"unscored_reason": reason}, question, view, None)
     seconds = time.perf_counter() - started
     row |= {
         "query_seconds": seconds if job.system.queries else None,
-        "gathered": items.report if isinstance(items, Gathered) else None,
+        "gathered": found.report if isinstance(found, Gathered) else None,
         "context": [_outline(item) for item in items],
         "evidence": _evidence(job, question, items),
         "evidence_states": [list(point[:2]) for point in job.dataset.evidence.get(question.id, ())] or None,
     }
     _keep_context(folder / context_file(question.id), items)
+    return _Asked(row, question, view, items)
+
+
+def _finish(job: Job, asked: _Asked) -> dict[str, Any]:
+    row, question = asked.row, asked.question
+    if asked.items is None:
+        return row
     try:
-        reading = job.reader.read(view, question.domain, items)
+        reading = job.reader.read(asked.view, question.domain, asked.items)
     except (EndpointError, OSError) as error:
         return row | {"unscored_reason": f"reader: {_one_line(error)}"}
-    return (
-        row
-        | _read(reading, question)
-        | _graded(job, question, reading)
-        | {"timestamp_utc": datetime.now(UTC).isoformat()}
-    )
+    return row | _read(reading, question) | _graded(job, question, reading) | {"timestamp_utc": _now()}
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat()
 
 
 def _keep_context(file: Path, items: Sequence[ContextItem]) -> None:

@@ -28,6 +28,7 @@ from lme_v2_env.memory.embed import Hashing
 from lme_v2_env.memory.library import Library
 from lme_v2_env.memory.store import Store
 from lme_v2_env.tokens import CHARS_PER_TOKEN
+from rewards.errors import UserError
 
 PHASES = ("make", "insert", "open", "file")
 
@@ -154,7 +155,8 @@ def reopen(options: argparse.Namespace) -> dict[str, Any]:
     opened = TrajectoryFile.open(options.folder / "trajectories.jsonl", options.folder / "cache")
     indexed = time.perf_counter()
     memory = _memory(options)
-    assert snapshot.load(memory, options.folder / "snapshot")
+    if not snapshot.load(memory, options.folder / "snapshot"):
+        raise UserError(f"{options.folder}: no snapshot; --phase insert makes it")
     loaded = time.perf_counter()
     embedder = Hashing()
     seconds, busy, embedding, vectors = [], [], [], []

@@ -10,7 +10,11 @@ from eval.lafs import TIERS, published
 from eval.lme_errors import Answered, analyse
 from eval.lme_errors import render as render_causes
 from eval.lme_rows import LmeRun, summarise
+from eval.rows import ROWS_FILE
 from rewards.errors import UserError
+
+SHOWN_REASONS = 6
+"""Reasons of unscored rows that the table lists, the most frequent first."""
 
 Runs = Sequence[tuple[LmeRun, Sequence[Mapping[str, Any]], Path]]
 
@@ -28,6 +32,7 @@ def render(runs: Runs) -> list[str]:
     for info, rows, _ in runs:
         summary = summarise(rows)
         correct = f"{summary.accuracy:6.1%} [{summary.interval.low:.1%}, {summary.interval.high:.1%}]"
+        correct = correct if summary.scored else "no row was scored"
         lines.append(
             f"{info.system:<{width}}  {summary.scored:>4} {sum(summary.unscored.values()):>8}  {correct:<24} "
             f"{summary.strict:>6.1%} {summary.unknown:>7.1%}  {_share(summary.evidence.get('state')):>15} "
@@ -40,7 +45,12 @@ def render(runs: Runs) -> list[str]:
         notes += [
             f"{info.system}: left out {len(ids)}, {reason}: {', '.join(ids[:6])}" for reason, ids in reasons.items()
         ]
-        notes += [f"{info.system}: unscored {count}: {reason}" for reason, count in summary.unscored.items()]
+        failed = sorted(summary.unscored.items(), key=lambda pair: -pair[1])
+        notes += [f"{info.system}: unscored {count}: {reason}" for reason, count in failed[:SHOWN_REASONS]]
+        rest = failed[SHOWN_REASONS:]
+        if rest:  # messages that hold a request's number differ in every row
+            more = sum(count for _, count in rest)
+            notes.append(f"{info.system}: unscored {more} for {len(rest)} other reasons, in its {ROWS_FILE}")
         if not summary.comparable:
             notes.append(f"{info.system}: latencies were measured at a concurrency over 1 and compare with nothing")
         if summary.images_withheld:

@@ -21,12 +21,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from eval.arguments import Parser, answered
 from eval.lafs import TIERS, Operating, summary
 from eval.lme_metrics import join, overview
 from eval.rows import write_atomic
 from eval.stats import INVALID_EXIT
 from eval.submission_runs import DOMAINS, RUN_FILES, Run, load_run, read_json
-from rewards.errors import UserError
+from rewards.errors import UserError, refuse_unknown
 
 SAFE_NAME = re.compile(r"[A-Za-z0-9._-]+")
 RESERVED = ("SYSTEM_DESCRIPTION.md", "submission_overview.json", "operating_points")
@@ -38,6 +39,13 @@ EXAMPLE = """examples:
       --point accurate=runs/slow_web_small,runs/slow_enterprise_small \\
       --description SYSTEM_DESCRIPTION.md --code my_memory.py
   python -m eval submission check submissions/my-memory.tar.gz"""
+
+
+USAGE = f"""usage: python -m eval submission build|check [options]
+
+{EXAMPLE}
+
+`build --help` and `check --help` show the options."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,53 +70,52 @@ class Point:
 
 def run(args: list[str]) -> int:
     """Entry of `python -m eval submission`. 0: done; 2: refused; 3: INVALID (the package may not be submitted)."""
-    options = _parser().parse_args(args)
-    try:
-        if options.command == "build":
-            return build(options)
-        problems = check(options.package)
-    except UserError as error:
-        print(f"submission: {error}", file=sys.stderr)
-        return 2
-    for problem in problems:
-        print(f"INVALID: {problem}")
-    if not problems:
-        print(f"{options.package.name}: valid, all questions of both domains are there")
-    return INVALID_EXIT if problems else 0
+    commands = {"build": (_building, build), "check": (_checking, _checked)}
+    if not args or args[0] in ("-h", "--help"):
+        print(USAGE)
+        return 0 if args else 2
+
+    def command() -> int:
+        refuse_unknown(args[:1], commands, "submission command")
+        parser, action = commands[args[0]]
+        return action(parser().read(args[1:]))
+
+    return answered("submission", command)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m eval submission",
-        description="Build or check a LongMemEval-V2 leaderboard package.",
-        epilog=EXAMPLE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    commands = parser.add_subparsers(dest="command", required=True, metavar="build|check")
-    making = commands.add_parser(
-        "build", help="make a package", epilog=EXAMPLE, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    making.add_argument("name", help="name of the submission (letters, digits, '.', '_', '-')")
-    making.add_argument("--tier", choices=TIERS, required=True)
-    making.add_argument("--method", help="name of the method; otherwise the folders' <method>_<domain>_<tier>")
-    making.add_argument(
+def _building() -> Parser:
+    parser = Parser("python -m eval submission build", "Make a LongMemEval-V2 leaderboard package.", EXAMPLE)
+    add = parser.add_argument
+    add("name", help="name of the submission (letters, digits, '.', '_', '-')")
+    add("--tier", choices=TIERS, required=True)
+    add("--method", help="name of the method; otherwise the folders' <method>_<domain>_<tier>")
+    add(
         "--point",
         action="append",
         required=True,
         metavar="NAME=WEB,ENTERPRISE",
         help="an operating point: two run folders (repeatable)",
     )
-    making.add_argument("--description", type=Path, required=True, help="SYSTEM_DESCRIPTION.md")
-    making.add_argument("--code", type=Path, required=True, help="one code file")
-    making.add_argument(
-        "--out", type=Path, default=Path("submissions"), help="folder of packages (default submissions)"
-    )
-    making.add_argument("--force", action="store_true", help="replace a package of the same name")
-    checking = commands.add_parser(
-        "check", help="check a package", epilog=EXAMPLE, formatter_class=parser.formatter_class
-    )
-    checking.add_argument("package", type=Path, help="folder or .tar.gz of a package")
+    add("--description", type=Path, required=True, help="SYSTEM_DESCRIPTION.md")
+    add("--code", type=Path, required=True, help="one code file")
+    add("--out", type=Path, default=Path("submissions"), help="folder of packages (default submissions)")
+    add("--force", action="store_true", help="replace a package of the same name")
     return parser
+
+
+def _checking() -> Parser:
+    parser = Parser("python -m eval submission check", "Check a LongMemEval-V2 leaderboard package.", EXAMPLE)
+    parser.add_argument("package", type=Path, help="folder or .tar.gz of a package")
+    return parser
+
+
+def _checked(options: argparse.Namespace) -> int:
+    problems = check(options.package)
+    for problem in problems:
+        print(f"INVALID: {problem}")
+    if not problems:
+        print(f"{options.package.name}: valid, all questions of both domains are there")
+    return INVALID_EXIT if problems else 0
 
 
 def build(options: argparse.Namespace) -> int:
@@ -226,19 +233,21 @@ def write_package(
             "system_description_file": "SYSTEM_DESCRIPTION.md",
             "code_file": code.name,
             "lafs": summary(operating, tier),
-            "operating_points": [
-                {
-                    "name": point.name,
-                    "metric_overview_file": f"operating_points/{point.name}/{OVERVIEW}",
-                    "overall_full_set": point.row["overall_full_set"],
-                    "memory_query_avg_seconds": point.row["memory_query_avg_seconds"],
-                    "lafs_accuracy_percentage_points": place.accuracy,
-                    "lafs_latency_seconds": place.seconds,
-                }
-                for point, place in zip(points, operating, strict=True)
-            ],
+            "operating_points": [_entry(point) for point in points],
         },
     )
+
+
+def _entry(point: Point) -> dict[str, Any]:
+    """What the overview says of an operating point."""
+    return {
+        "name": point.name,
+        "metric_overview_file": f"operating_points/{point.name}/{OVERVIEW}",
+        "overall_full_set": point.row["overall_full_set"],
+        "memory_query_avg_seconds": point.row["memory_query_avg_seconds"],
+        "lafs_accuracy_percentage_points": point.operating.accuracy,
+        "lafs_latency_seconds": point.operating.seconds,
+    }
 
 
 def _metadata(name: str, tier: str, point: Point) -> dict[str, Any]:
@@ -302,17 +311,24 @@ def _check_folder(folder: Path) -> list[str]:
     for file in ("SYSTEM_DESCRIPTION.md", str(code)):
         if not (folder / file).is_file():
             problems.append(f"{file} is missing")
-    listed = [entry.get("name") for entry in stated.get("operating_points") or []]
+    entries = stated.get("operating_points")
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        return [*problems, "submission_overview.json: 'operating_points' is no list of objects"]
+    if not isinstance(method, str):
+        return [*problems, "submission_overview.json: 'method' is no name"]
+    listed = [entry.get("name") for entry in entries]
     points: list[Point] = []
     for place in sorted((folder / "operating_points").glob("*/")):
-        metadata = read_json(place / METADATA)
-        if metadata.get("submission_name") != stated.get("submission_name") or metadata.get("tier") != tier:
-            problems.append(f"{place.name}: {METADATA} belongs to another submission or tier")
         runs = [load_run(place / domain, domain, tier, method) for domain in DOMAINS]
         point = _point(place.name, *runs)
         problems += point.problems
         if not _same(read_json(place / OVERVIEW), point.row):
             problems.append(f"{place.name}: {OVERVIEW} is not what the runs give")
+        expected = _metadata(str(stated.get("submission_name")), tier, point)
+        if not _same(_undated(read_json(place / METADATA)), _undated(expected)):
+            problems.append(f"{place.name}: {METADATA} is not what the runs give, or belongs to another submission")
+        if _entry(point) not in entries:
+            problems.append(f"submission_overview.json: its entry of '{place.name}' is not what the runs give")
         points.append(point)
     if not points:
         return [*problems, "there is no operating point"]
@@ -323,6 +339,15 @@ def _check_folder(folder: Path) -> list[str]:
     if not _same(stated.get("lafs"), summary([point.operating for point in ordered], tier)):
         problems.append("submission_overview.json: the LAFS summary is not what the runs give")
     return problems
+
+
+def _undated(metadata: dict[str, Any]) -> dict[str, Any]:
+    """Metadata without what a package cannot tell: when it was made, and what the runs' folders were called."""
+    kept = {key: value for key, value in metadata.items() if key != "generated_at_utc"}
+    runs = kept.get("runs")
+    if isinstance(runs, dict) and all(isinstance(run, dict) for run in runs.values()):
+        kept["runs"] = {domain: run | {"source_run_dir": ""} for domain, run in runs.items()}
+    return kept
 
 
 def _same(left: Any, right: Any) -> bool:

@@ -25,6 +25,12 @@ ALL_IDS: Mapping[str, tuple[int, str]] = {
 """Per domain the number of official questions and the sha256 over their sorted ids joined by line breaks
 (questions.jsonl, dataset revision f152293e235517d504809563c833d7190b8c713b)."""
 
+CONTENT: Mapping[str, str] = {
+    "web": "415e014b69a75ed0838b770741c0d41dc738f20f462fc90d983c049de3e15b2f",
+    "enterprise": "9d04ec652fbd94b4bd7a33253b37ed4d0322a74ea2e13065ff6fbba04580a9db",
+}
+"""Per domain the sha256 that `content_hash` gives for the official questions (same file and revision)."""
+
 TYPES: Mapping[str, Mapping[str, int]] = {
     "web": {
         "dynamic-environment": 51,
@@ -46,6 +52,20 @@ TYPES: Mapping[str, Mapping[str, int]] = {
     },
 }
 """Official questions of each type, to say what is missing."""
+
+
+KINDS = {
+    "gotchas": ("errors-gotchas",),
+    **{name: (f"{name}-environment", f"{name}-environment-abs") for name in ("static", "dynamic")},
+    "procedure": ("procedure", "procedure-abs"),
+}
+"""Types of questions by metric category, the wrong premises behind the plain ones."""
+
+CATEGORIES = (
+    ("non_abstention_by_category", "gotchas"),
+    *(("combined_abstention_by_category", name) for name in ("static", "dynamic", "procedure")),
+)
+"""Section and category of the accuracies in a leaderboard row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +117,7 @@ def load_run(folder: Path, domain: str, tier: str, method: str | None) -> Run:
         *_id_problems(ids, answered),
         *_type_problems(questions, rows),
         *all_questions(ids, Counter(str(row.get("question_type")) for row in questions), domain),
+        *_input_problems(questions, ids, haystack, domain),
         *_score_problems(rows, answered, metrics, len(questions)),
     ]
     counts = Counter(str(row.get("question_type")) for row in questions)
@@ -190,10 +211,44 @@ def _type_problems(questions: Sequence[Mapping[str, Any]], rows: Sequence[Mappin
     return problems
 
 
+def _official(ids: Sequence[str], domain: str) -> bool:
+    return hashlib.sha256("\n".join(sorted(ids)).encode()).hexdigest() == ALL_IDS[domain][1]
+
+
+def content_hash(questions: Sequence[Mapping[str, Any]]) -> str:
+    """Over what was asked and how it is graded; a question is a text, or an object with its text and its picture."""
+    listed = []
+    for row in questions:
+        asked = row.get("question")
+        text = asked.get("text") if isinstance(asked, dict) else asked
+        fields = [row.get("id") or row.get("question_id"), row.get("question_type"), text]
+        listed.append([str(field) for field in (*fields, row.get("answer"), row.get("eval_function"))])
+    return hashlib.sha256(json.dumps(sorted(listed)).encode()).hexdigest()
+
+
+def _input_problems(
+    questions: Sequence[Mapping[str, Any]], ids: Sequence[str], haystack: Any, domain: str
+) -> list[str]:
+    """Questions that are not those published, and haystacks that are no lists of trajectories."""
+    problems = []
+    if _official(ids, domain) and content_hash(questions) != CONTENT[domain]:
+        problems.append("runtime_inputs/questions.json: a text, type, answer or grader is not the published one")
+    lists = haystack if isinstance(haystack, dict) else {}
+    bad = [key for key in ids if not _is_haystack(lists.get(key))]
+    if bad:
+        problems.append(f"runtime_inputs/haystack.json: {len(bad)} questions without a haystack, among them {bad[0]}")
+    return problems
+
+
+def _is_haystack(value: Any) -> bool:
+    texts = isinstance(value, list) and all(isinstance(name, str) for name in value)
+    return texts and 0 < len(value) == len(set(value))
+
+
 def all_questions(ids: Sequence[str], types: Mapping[str, int], domain: str) -> list[str]:
     """The check that the published scripts lack: every official question of the domain, and no other."""
-    number, digest = ALL_IDS[domain]
-    if hashlib.sha256("\n".join(sorted(ids)).encode()).hexdigest() == digest:
+    number, _ = ALL_IDS[domain]
+    if _official(ids, domain):
         return []
     if len(ids) == number:
         return [f"{number} questions, but not the {number} official ones"]
@@ -225,19 +280,30 @@ def _score_problems(
             f"{len(rows)} rows"
         )
     if not unscored and rows:
-        mean = sum(row["score"] for row in rows) / len(rows)
-        if not _near(stated.get("overall_full_set"), mean):
-            problems.append(
-                f"aggregated_metrics.json: overall {stated.get('overall_full_set')}, the rows give {mean:.6f}"
-            )
-    seconds = [row.get("memory_query_duration_seconds") for row in rows]
+        problems += _mean_problem("overall", stated.get("overall_full_set"), [row["score"] for row in rows])
+        for section, name in CATEGORIES:
+            part = metrics.get(section)
+            entry = part.get(name) if isinstance(part, dict) else None
+            said = entry.get("pct_correct") if isinstance(entry, dict) else None
+            kinds = KINDS[name] if section.startswith("combined") else KINDS[name][:1]
+            problems += _mean_problem(name, said, [row["score"] for row in rows if row.get("question_type") in kinds])
     timing = metrics.get("memory_query")
-    if rows and all(isinstance(value, (int, float)) for value in seconds):
-        mean = sum(value for value in seconds if value is not None) / len(rows)
-        average = timing.get("avg_seconds") if isinstance(timing, dict) else None
-        if not _near(average, mean):
-            problems.append(f"aggregated_metrics.json: mean latency {average}, the rows give {mean:.6f}")
+    average = timing.get("avg_seconds") if isinstance(timing, dict) else None
+    seconds: list[Any] = [row.get("memory_query_duration_seconds") for row in rows]
+    untimed = [key for key, value in zip(ids, seconds, strict=True) if type(value) not in (int, float)]
+    if untimed:
+        problems.append(f"per_question.jsonl: {len(untimed)} rows without a latency, among them {untimed[0]}")
+    else:
+        problems += _mean_problem("mean latency", average, seconds)
     return problems
+
+
+def _mean_problem(what: str, stated: Any, values: Sequence[float]) -> list[str]:
+    mean = sum(values) / len(values) if values else None
+    if stated is mean is None or (mean is not None and _near(stated, mean)):
+        return []
+    given = "none" if mean is None else f"{mean:.6f}"
+    return [f"aggregated_metrics.json: {what} {stated}, the rows give {given}"]
 
 
 def _near(value: Any, expected: float) -> bool:

@@ -6,14 +6,14 @@ drawn into one picture.
 
 from __future__ import annotations
 
+import argparse
 import json
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from eval.arguments import Parser
+from eval.arguments import Parser, answered, picture
 from eval.compare import load_run
 from eval.rows import ROWS_FILE, RUN_FILE, Summary, summarise
 from rewards.errors import UserError
@@ -21,6 +21,10 @@ from rewards.errors import UserError
 EXAMPLE = """example:
   python -m eval table runs/quick/base/full runs/quick/base/bounded runs/quick/trained/bounded \\
       --metrics runs/quick/metrics.jsonl --plot runs/quick/summary.png"""
+
+
+SHOWN = ("is_stale", "is_hedged", "is_wrong", "is_refused", "gold_in_notes")
+"""Metrics of a row that the table shows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,17 +44,17 @@ def run(args: list[str]) -> int:
     )
     parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="folder with run.json and rows.jsonl")
     parser.add_argument("--metrics", type=Path, help="metrics.jsonl of the training run, for the plot")
-    parser.add_argument("--plot", type=Path, help="write a picture (.png, .svg or .pdf)")
+    parser.add_argument("--plot", type=picture, help="write a picture (.png, .svg or .pdf)")
     options = parser.read(args)
-    try:
-        columns = [column(folder) for folder in options.runs]
-        print("\n".join(render(columns)))
-        if options.plot:
-            plot(columns, _metrics(options.metrics), options.plot)
-            print(f"plot: {options.plot}")
-    except UserError as error:
-        print(f"table: {error}", file=sys.stderr)
-        return 2
+    return answered("table", lambda: _run(options))
+
+
+def _run(options: argparse.Namespace) -> int:
+    columns = [column(folder) for folder in options.runs]
+    print("\n".join(render(columns)))
+    if options.plot:
+        plot(columns, _metrics(options.metrics), options.plot)
+        print(f"plot: {options.plot}")
     return 0
 
 
@@ -58,18 +62,33 @@ def column(folder: Path) -> Column:
     """Read one run. Raises `UserError` for anything missing or damaged."""
     load_run(folder)  # the checks of `compare`: missing, cut, doubled or malformed rows
     info = json.loads((folder / RUN_FILE).read_text("utf-8"))
-    rows = [json.loads(line) for line in (folder / ROWS_FILE).read_text("utf-8").split("\n") if line.strip()]
+    lines = (folder / ROWS_FILE).read_text("utf-8").split("\n")
+    rows = [json.loads(line) for line in lines if line.strip()]
     after: dict[int, list[int]] = {}
-    for row in rows:
+    names: set[str] = set()
+    for row in (row for row in rows if row["scored"]):
+        _refuse_malformed(row, names or {*SHOWN}, f"{folder / ROWS_FILE}, task '{row['id']}'")
+        names = set(row["metrics"])
         position = (row.get("tags") or {}).get("sessions_after_update")
-        if row["scored"] and position is not None:
+        if position is not None:
             after.setdefault(position, []).append(row["r_cur"])
     return Column(
-        label=f"{folder.parent.name} {info['condition']}",
+        label=f"{folder.parent.name} {info.get('condition')}",
         rows=rows,
         summary=summarise(rows),
         after={key: (len(hits), sum(hits) / len(hits)) for key, hits in sorted(after.items())},
     )
+
+
+def _refuse_malformed(row: dict[str, Any], names: set[str], where: str) -> None:
+    """What `compare` does not read and the table does: metrics of the same names in every row, and the tags."""
+    metrics, tags = row.get("metrics"), row.get("tags") or {}
+    numbers = metrics if isinstance(metrics, dict) else {}
+    bad = [name for name in names | set(numbers) if not isinstance(numbers.get(name), (int, float))]
+    if bad:
+        raise UserError(f"{where}: 'metrics' holds no number '{min(bad)}'")
+    if not isinstance(tags, dict) or not isinstance(tags.get("sessions_after_update", 0), int | None):
+        raise UserError(f"{where}: 'tags' holds no number of sessions after the update")
 
 
 def render(columns: Sequence[Column]) -> list[str]:
@@ -93,15 +112,23 @@ def render(columns: Sequence[Column]) -> list[str]:
     return lines
 
 
-def _metrics(file: Path | None) -> list[dict[str, Any]]:
+CURVE = ("step", "reward", "varied_groups", "groups")
+"""What is read of a line of metrics.jsonl."""
+
+
+def _metrics(file: Path | None) -> list[dict[str, float]]:
     if file is None:
         return []
     if not file.is_file():
         raise UserError(f"{file}: no such file")
-    return [json.loads(line) for line in file.read_text("utf-8").splitlines() if line.strip()]
+    try:
+        lines = [json.loads(line) for line in file.read_text("utf-8").split("\n") if line.strip()]
+        return [{name: float(line[name]) for name in CURVE} for line in lines]
+    except (ValueError, TypeError, KeyError) as error:
+        raise UserError(f"{file} is no metrics.jsonl of a training run: {type(error).__name__} {error}") from error
 
 
-def plot(columns: Sequence[Column], metrics: Sequence[dict[str, Any]], file: Path) -> None:
+def plot(columns: Sequence[Column], metrics: Sequence[dict[str, float]], file: Path) -> None:
     """Accuracy of every run with its interval; beside it reward and varied groups by training step."""
     try:
         import matplotlib

@@ -12,7 +12,9 @@ import re
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
+from lme_v2_env.trajectory import SURROGATE
 from rewards.errors import UserError
 
 if TYPE_CHECKING:
@@ -71,21 +73,37 @@ class Endpoint:
     _client: httpx.Client | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if not self.base_url.startswith(("http://", "https://")):
-            raise UserError(f"endpoint '{self.base_url}' does not begin with http:// or https://")
+        try:
+            parts = urlsplit(self.base_url)
+            good = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        except ValueError:  # of the host or the port
+            good = False
+        if not good or len(self.base_url.split()) != 1:
+            raise UserError(f"endpoint '{self.base_url}' is no address such as http://localhost:8000/v1")
+
+    def refuse_unreachable(self) -> None:
+        """Raise `UserError` when nobody listens there. Any answer will do: not every server has this route."""
+        import httpx
+
+        try:
+            httpx.get(f"{self.base_url.rstrip('/')}/models", timeout=10.0)
+        except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+            host = urlsplit(self.base_url).netloc.rpartition("@")[2]  # an address may hold a password
+            raise UserError(f"no server for '{self.model}' at {host}: {self._one_line(str(error))}") from error
+        except httpx.HTTPError:
+            pass  # it listens; what it cannot do shows in the rows
 
     def complete(self, messages: list[dict[str, Any]], **sampling: Any) -> Completion:
         """One chat completion. Raises `EndpointError`."""
         reply = self.exchange(messages, **sampling)
         message, finish, usage = reply.message, reply.finish_reason, reply.usage
-        content = message.get("content")
-        reasoning = message.get("reasoning") or message.get("reasoning_content")
-        text = content if isinstance(content, str) and content.strip() else ""
-        if not text and isinstance(reasoning, str) and reasoning.strip():
-            return Completion(reasoning, finish, usage, from_reasoning=True)
-        if not text:
+        text = _said(message.get("content"))
+        if text:
+            return Completion(text, finish, usage)
+        reasoning = _said(message.get("reasoning")) or _said(message.get("reasoning_content"))
+        if not reasoning:
             raise EmptyReply(f"the reply is empty (finish_reason {finish})")
-        return Completion(text, finish, usage)
+        return Completion(reasoning, finish, usage, from_reasoning=True)
 
     def exchange(self, messages: list[dict[str, Any]], *, timeout: float | None = None, **options: Any) -> Exchange:
         """One chat completion, the message untouched. `timeout` stands in for the endpoint's own, and no attempt begins
@@ -95,9 +113,13 @@ class Endpoint:
         choices = body.get("choices")
         if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
             raise EndpointError("the reply has no choices")
-        message = choices[0].get("message") or {}
-        usage = {name: value for name, value in (body.get("usage") or {}).items() if isinstance(value, int)}
-        return Exchange(message, choices[0].get("finish_reason"), usage)
+        message, counts, finish = choices[0].get("message"), body.get("usage"), choices[0].get("finish_reason")
+        counts = counts if isinstance(counts, dict) else {}
+        return Exchange(
+            message=message if isinstance(message, dict) else {},
+            finish_reason=finish if isinstance(finish, str) else None,
+            usage={name: count for name, count in counts.items() if type(count) is int},
+        )
 
     def embed(self, texts: list[str]) -> list[list[float]]:
         """One vector a text, in order. Raises `EndpointError`."""
@@ -115,7 +137,7 @@ class Endpoint:
 
         if self._client is None:
             self._client = httpx.Client(timeout=self.timeout)
-        key = os.environ.get(self.api_key_var, "none")
+        headers = {"Authorization": f"Bearer {self._key()}"}
         url = f"{self.base_url.rstrip('/')}/{route}"
         reason, started = "", time.monotonic()
         for attempt in range(self.retries + 1):
@@ -124,19 +146,53 @@ class Endpoint:
             if attempt:
                 time.sleep(self.backoff * 2 ** (attempt - 1))
             try:
-                headers = {"Authorization": f"Bearer {key}"}
                 response = self._client.post(url, json=payload, headers=headers, timeout=timeout or self.timeout)
             except httpx.TimeoutException:
                 reason = f"no reply within {timeout or self.timeout:g} s"
                 continue
             except httpx.HTTPError as error:
-                reason = f"{type(error).__name__}: {_one_line(str(error))}"
+                reason = f"{type(error).__name__}: {self._one_line(str(error))}"
                 continue
             if response.status_code in RETRY_STATUS:
-                reason = f"status {response.status_code}: {_one_line(response.text)}"
+                reason = f"status {response.status_code}: {self._one_line(response.text)}"
                 continue
-            return _body(response)
+            return self._body(response)
         raise EndpointError(f"{reason} ({self.retries + 1} attempts)")
+
+    def _key(self) -> str:
+        key = os.environ.get(self.api_key_var, "").strip() or "none"
+        if not (key.isascii() and key.isprintable()):
+            # refused here: the HTTP library would repeat the key in its message
+            raise EndpointError(f"the key in {self.api_key_var} holds characters that no header takes")
+        return key
+
+    def _body(self, response: httpx.Response) -> dict[str, Any]:
+        if response.status_code != 200:
+            # other refusals (a wrong key, an unknown field) concern every prompt: they are no over-long ones
+            wording = response.status_code < 500 and CONTEXT_LENGTH.search(response.text)
+            error = OverLong if response.status_code == 413 or wording else EndpointError
+            raise error(f"status {response.status_code}: {self._one_line(response.text)}")
+        try:
+            body = response.json()
+        except (ValueError, RecursionError):
+            kind = response.headers.get("content-type", "no content type")
+            raise EndpointError(f"not JSON ({kind}): {self._one_line(response.text)}") from None
+        if not isinstance(body, dict):
+            raise EndpointError(f"expected an object, got {type(body).__name__}")
+        return body
+
+    def _one_line(self, text: str) -> str:
+        """What the server said, without the key: some repeat it when they refuse it."""
+        key = self._key()
+        clean = text if key == "none" else text.replace(key, "(the key)")
+        return SURROGATE.sub("\ufffd", " ".join(clean.split())[:200])
+
+
+def _said(value: Any) -> str:
+    """The text of a message's field: a string, or the text parts of a list; empty when there is none."""
+    if isinstance(value, list):
+        value = "".join(_said(part.get("text")) for part in value if isinstance(part, dict))
+    return SURROGATE.sub("\ufffd", value) if isinstance(value, str) and value.strip() else ""
 
 
 def text_part(text: str) -> dict[str, Any]:
@@ -149,23 +205,3 @@ def picture_part(data: bytes) -> dict[str, Any]:
     kind = "png" if data.startswith(b"\x89PNG") else "jpeg"
     url = f"data:image/{kind};base64,{base64.b64encode(data).decode()}"
     return {"type": "image_url", "image_url": {"url": url}}
-
-
-def _body(response: httpx.Response) -> dict[str, Any]:
-    if response.status_code != 200:
-        # other refusals (a wrong key, an unknown field) concern every prompt: they are no over-long ones
-        too_long = response.status_code == 413 or (response.status_code < 500 and CONTEXT_LENGTH.search(response.text))
-        error = OverLong if too_long else EndpointError
-        raise error(f"status {response.status_code}: {_one_line(response.text)}")
-    try:
-        body = response.json()
-    except ValueError:
-        kind = response.headers.get("content-type", "no content type")
-        raise EndpointError(f"not JSON ({kind}): {_one_line(response.text)}") from None
-    if not isinstance(body, dict):
-        raise EndpointError(f"expected an object, got {type(body).__name__}")
-    return body
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())[:200]

@@ -27,8 +27,8 @@ TRAJECTORY_NAMES = ("trajectories.jsonl", "trajectories.jsonl.xz")
 EVIDENCE_NAMES = ("evidence.json", "official_questions_with_evidence.json")
 """Files `[{question_id, evidence: [{trajectory_id, state_index, line?}]}]`; the published data has none."""
 
-LEADING_ID = re.compile(rb'^\s*\{\s*"id"\s*:\s*"([^"\\]+)"')
-"""A row that begins with its id need not be parsed to be indexed; all published rows do."""
+LEADING_ID = re.compile(rb'^\s*\{\s*"id"\s*:\s*"([ !#-\[\]-~]+)"\s*,')
+"""A row that begins with its id, in plain ASCII, need not be parsed to be indexed; all published rows do."""
 
 
 class Place(NamedTuple):
@@ -39,14 +39,24 @@ class Place(NamedTuple):
     line: int
 
 
+class Scan(NamedTuple):
+    """What one pass over a file of trajectories found."""
+
+    size: int
+    """Bytes."""
+    sha256: str
+    places: dict[str, Place]
+
+
 class TrajectoryFile:
     """Random access to a file of trajectories by id.
 
     The byte offsets are kept in `cache` and made again when the file's size or time changes.
     """
 
-    def __init__(self, file: Path, places: Mapping[str, Place]) -> None:
-        self.file, self._places = file, places
+    def __init__(self, file: Path, scan: Scan) -> None:
+        self.file, self._places, self._size = file, scan.places, scan.size
+        self.sha256 = scan.sha256
         self.folder = file.parent
         self.label = file.name
 
@@ -56,15 +66,9 @@ class TrajectoryFile:
         if not file.is_file():
             raise UserError(f"{file}: no such file")
         plain = _unpacked(file, cache) if file.suffix == ".xz" else file
-        opened = cls(plain, _places(plain, file.name, cache))
+        opened = cls(plain, _scanned(plain, file.name, cache))
         opened.folder, opened.label = file.parent, file.name
         return opened
-
-    @property
-    def stamp(self) -> str:
-        """Changes when the file does."""
-        status = self.file.stat()
-        return f"{self.file.resolve()} {status.st_size} {status.st_mtime_ns}"
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -92,11 +96,13 @@ class TrajectoryFile:
         place = self._places[trajectory_id]
         handle.seek(place.offset)
         where = f"{self.label} line {place.line}"
-        try:
-            row = json.loads(handle.read(place.length))
-        except (json.JSONDecodeError, UnicodeDecodeError) as error:
-            raise UserError(f"{where}: not valid JSON ({error})") from error
-        return trajectory_from(row, where)
+        data = handle.read(place.length)
+        if handle.seek(0, os.SEEK_END) != self._size:
+            raise UserError(f"{self.label} was changed while it was in use: start again")
+        trajectory = trajectory_from(parsed(data, where), where)
+        if trajectory.id != trajectory_id:
+            raise UserError(f"{where}: expected '{trajectory_id}', found '{trajectory.id}': start again")
+        return trajectory
 
     def screenshot(self, name: str) -> Path:
         """A state's picture: an absolute path, below the file's folder, or in its screenshots/. Raises `UserError`."""
@@ -177,21 +183,25 @@ def open_dataset(
 def load_questions(file: Path) -> tuple[Question, ...]:
     """All rows of a questions file, in file order."""
     if not file.is_file():
-        raise UserError(f"{file}: no such file (questions.jsonl of the dataset)")
+        raise UserError(f"{file}: no such file; --questions names the dataset's questions.jsonl elsewhere")
     questions: dict[str, Question] = {}
-    for number, line in enumerate(file.read_text("utf-8").split("\n"), 1):
+    for number, line in enumerate(file.read_bytes().split(b"\n"), 1):
         if not line.strip():
             continue
         where = f"{file.name} line {number}"
-        try:
-            row = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise UserError(f"{where}: not valid JSON ({error})") from error
-        question = question_from(row, file.parent, where)
+        question = question_from(parsed(line, where), file.parent, where)
         if question.id in questions:
             raise UserError(f"{where}: id '{question.id}' is there twice")
         questions[question.id] = question
     return tuple(questions.values())
+
+
+def parsed(data: bytes, where: str) -> Any:
+    """JSON in UTF-8, with or without a byte order mark. Raises `UserError`."""
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError) as error:  # also bytes that are no UTF-8, and numbers of 5,000 digits
+        raise UserError(f"{where}: not valid JSON ({error})") from error
 
 
 def load_evidence(folder: Path) -> dict[str, tuple[EvidencePoint, ...]]:
@@ -199,17 +209,20 @@ def load_evidence(folder: Path) -> dict[str, tuple[EvidencePoint, ...]]:
     file = next((folder / name for name in EVIDENCE_NAMES if (folder / name).is_file()), None)
     if file is None:
         return {}
+    rows = parsed(file.read_bytes(), file.name)
     try:
-        rows = json.loads(file.read_text("utf-8"))
-        return {
-            row["question_id"]: tuple(
-                EvidencePoint(point["trajectory_id"], int(point["state_index"]), point.get("line"))
-                for point in row["evidence"]
-            )
-            for row in rows
-        }
-    except (json.JSONDecodeError, KeyError, TypeError, ValueError) as error:
+        return {row["question_id"]: tuple(_point(point) for point in row["evidence"]) for row in rows}
+    except (KeyError, TypeError, ValueError) as error:
         raise UserError(f"{file.name} cannot be read: {type(error).__name__} {error}") from error
+
+
+def _point(point: Mapping[str, Any]) -> EvidencePoint:
+    index, line = point["state_index"], point.get("line")
+    if type(index) is not int or index < 0:
+        raise ValueError(f"state_index {index!r} is no index from 0")
+    if line is not None and not isinstance(line, str):
+        raise ValueError(f"line {line!r} is no text")
+    return EvidencePoint(str(point["trajectory_id"]), index, line)
 
 
 def _check_evidence(evidence: Mapping[str, Sequence[EvidencePoint]], trajectories: TrajectoryFile) -> None:
@@ -248,18 +261,15 @@ def _haystacks(
     file = folder / "haystacks" / f"lme_v2_{tier}.json"
     if not file.is_file():
         raise UserError(f"{file}: no such file (tier '{tier}')")
-    try:
-        data = json.loads(file.read_text("utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise UserError(f"{file.name} cannot be read: {error}") from error
+    data = parsed(file.read_bytes(), file.name)
     if not isinstance(data, dict):
         raise UserError(f"{file.name}: expected an object of question id: list of trajectory ids")
     found: dict[str, tuple[str, ...]] = {}
     shared: dict[tuple[str, ...], tuple[str, ...]] = {}  # two lists make up the whole small tier: keep each once
     for row in rows:
         ids = data.get(row.id)
-        if not isinstance(ids, list) or not ids:
-            raise UserError(f"{file.name}: question '{row.id}' has no haystack")
+        if not isinstance(ids, list) or not ids or not all(isinstance(name, str) for name in ids):
+            raise UserError(f"{file.name}: question '{row.id}' has no list of trajectory ids")
         unknown = next((name for name in ids if name not in trajectories), None)
         if unknown is not None:
             raise UserError(
@@ -274,28 +284,41 @@ def _haystacks(
     return found
 
 
-def _places(file: Path, label: str, cache: Path) -> dict[str, Place]:
+def _scanned(file: Path, label: str, cache: Path) -> Scan:
     status = file.stat()
-    stamp = [status.st_size, status.st_mtime_ns]
+    # the inode too: a file that another replaced may have its size and its time
+    stamp = [status.st_size, status.st_mtime_ns, status.st_ino, status.st_ctime_ns]
     kept = cache / "offsets" / f"{hashlib.sha256(str(file.resolve()).encode()).hexdigest()[:24]}.json"
-    if kept.is_file():
-        saved = json.loads(kept.read_text("utf-8"))
-        if saved["stamp"] == stamp:
-            return {name: Place(*place) for name, place in saved["places"].items()}
-    places = _scan(file, label)
+    known = _kept_scan(kept, stamp)
+    if known:
+        return known
+    scan = _scan(file, label)
     kept.parent.mkdir(parents=True, exist_ok=True)
     temporary = kept.with_name(f".{kept.name}.{os.getpid()}")
-    temporary.write_text(json.dumps({"stamp": stamp, "places": places}), encoding="utf-8")
+    temporary.write_text(json.dumps({"stamp": stamp, "scan": scan}), encoding="utf-8")
     os.replace(temporary, kept)
-    return places
+    return scan
 
 
-def _scan(file: Path, label: str) -> dict[str, Place]:
+def _kept_scan(kept: Path, stamp: list[int]) -> Scan | None:
+    """What an earlier run found; None when there is nothing, or nothing usable: then the file is scanned again."""
+    try:
+        saved = json.loads(kept.read_text("utf-8"))
+        if saved["stamp"] != stamp:
+            return None
+        size, digest, places = saved["scan"]
+        return Scan(size, digest, {name: Place(*place) for name, place in places.items()})
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
+
+
+def _scan(file: Path, label: str) -> Scan:
     places: dict[str, Place] = {}
-    offset = 0
+    offset, digest = 0, hashlib.sha256()
     with file.open("rb") as lines:
         for number, line in enumerate(lines, 1):
             where = f"{label} line {number}"
+            digest.update(line)
             if line.strip():
                 if not line.rstrip().endswith(b"}"):
                     raise UserError(f"{where}: cut off in the middle (a truncated download?)")
@@ -306,17 +329,14 @@ def _scan(file: Path, label: str) -> dict[str, Place]:
             offset += len(line)
     if not places:
         raise UserError(f"{label}: no rows")
-    return places
+    return Scan(offset, digest.hexdigest(), places)
 
 
 def _row_id(line: bytes, where: str) -> str:
     quick = LEADING_ID.match(line)
     if quick:
-        return quick.group(1).decode("utf-8")
-    try:
-        row = json.loads(line)
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise UserError(f"{where}: not valid JSON ({error})") from error
+        return quick.group(1).decode()
+    row = parsed(line, where)
     if not isinstance(row, dict) or not isinstance(row.get("id"), str) or not row["id"]:
         raise UserError(f"{where}: field 'id' should be a non-empty string")
     return row["id"]

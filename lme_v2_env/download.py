@@ -89,7 +89,7 @@ def hub_fetch(name: str, folder: Path) -> Path:
             )
         )
     except Exception as error:  # the client raises many kinds, of several libraries; all mean: not to be had
-        reason = str(error).strip().splitlines()[0][:160] if str(error).strip() else type(error).__name__
+        reason = " ".join(str(error).split())[:300] or type(error).__name__
         raise UserError(f"{name} could not be downloaded ({reason}); the same command resumes") from error
 
 

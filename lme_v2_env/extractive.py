@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from lme_v2_env.chat import Endpoint
 from lme_v2_env.memory.api import ContextItem, searched
 from lme_v2_env.memory.index import STOP_WORDS
 from lme_v2_env.memory.slices import plain_line, words
@@ -54,6 +55,7 @@ class _Line:
 class ExtractiveReader:
     """Deterministic; reads the whole context whatever its length."""
 
+    endpoints: tuple[Endpoint, ...] = ()
     settings: dict[str, Any] = {"reader": "extractive", "version": VERSION, "images": False}  # noqa: RUF012
 
     def read(self, question: QuestionView, domain: str, items: Sequence[ContextItem]) -> Reading:

@@ -39,7 +39,10 @@ class Reading:
 
 
 class Reader(Protocol):
-    """`settings` identify the reader in a run's record."""
+    """`settings` identify the reader in a run's record; `endpoints` are the servers that it needs."""
+
+    @property
+    def endpoints(self) -> tuple[Endpoint, ...]: ...
 
     @property
     def settings(self) -> dict[str, Any]: ...
@@ -110,6 +113,10 @@ class EndpointReader:
         self.sampling = sampling or Sampling()
         self.prompts = dict(prompts or load_prompts())
         self.counter = counter or estimate()
+
+    @property
+    def endpoints(self) -> tuple[Endpoint, ...]:
+        return (self.endpoint,)
 
     @property
     def settings(self) -> dict[str, Any]:

@@ -131,5 +131,7 @@ def image_tokens(path: str) -> int:
     """Estimated from the size in a PNG's header; a picture of another kind counts as 1280 by 720."""
     with Path(path).open("rb") as handle:
         head = handle.read(24)
-    width, height = struct.unpack(">II", head[16:24]) if head[:8] == b"\x89PNG\r\n\x1a\n" else (1280, 720)
+    width, height = (
+        struct.unpack(">II", head[16:24]) if head[:8] == b"\x89PNG\r\n\x1a\n" and len(head) == 24 else (1280, 720)
+    )
     return max(1, width * height // PIXELS_PER_TOKEN)

@@ -13,16 +13,19 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 from rewards.errors import UserError
+from rewards.lme_v2 import grade, needs_judge, parse_spec
 
 DOMAINS = ("web", "enterprise")
 OUTCOMES = ("success", "failure")
 
 SURROGATE = re.compile("[\ud800-\udfff]")
 """Halves of characters, which JSON can carry but no file, endpoint or tokenizer takes; replaced at the door."""
+
+QUESTION_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
 
 QUESTION_TYPES = (
     "static-environment",
@@ -116,7 +119,7 @@ class Question:
 
     @property
     def needs_judge(self) -> bool:
-        return self.eval_function.startswith("llm_")
+        return needs_judge(self.eval_function)
 
     def view(self) -> QuestionView:
         """What may leave the harness. Raises `UserError` when the picture cannot be read."""
@@ -163,11 +166,16 @@ def question_from(row: Any, folder: Path, where: str) -> Question:
     """One row of questions.jsonl; `folder` is where its picture's path starts."""
     if not isinstance(row, dict):
         raise UserError(f"{where}: expected an object, got {_kind(row)}")
-    image = row.get("image")
-    if image is not None and not isinstance(image, str):
-        raise UserError(f"{where}: field 'image' should be a path or null, got {_kind(image)}")
+    image = _optional(row, "image", where)
+    if image and (PurePosixPath(image).is_absolute() or ".." in PurePosixPath(image).parts):
+        raise UserError(f"{where}: field 'image' is '{image}', which leaves the folder of the questions")
+    name = _text(row, "id", where)
+    if not QUESTION_ID.fullmatch(name):
+        raise UserError(
+            f"{where}: field 'id' is '{name[:80]}': files are named after it, so give letters, digits, - _ ."
+        )
     question = Question(
-        id=_text(row, "id", where),
+        id=name,
         domain=_choice(row, "domain", DOMAINS, where),
         environment=_text(row, "environment", where, default=""),
         question_type=_choice(row, "question_type", QUESTION_TYPES, where),
@@ -176,7 +184,13 @@ def question_from(row: Any, folder: Path, where: str) -> Question:
         gold=_text(row, "answer", where),
         eval_function=_text(row, "eval_function", where),
     )
-    if question.eval_function.startswith("llm_abstention") and not question.premise:
+    try:
+        grader, _ = parse_spec(question.eval_function)
+        if not question.needs_judge:
+            grade(question.eval_function, "anything", question.gold)  # also refuses options that the grader has not
+    except (ValueError, TypeError) as error:
+        raise UserError(f"{where}: field 'eval_function': {error}") from error
+    if grader == "llm_abstention_checker" and not question.premise:
         raise UserError(f"{where}: the abstention grader goes with '-abs' types only, not {question.question_type}")
     return question
 
@@ -209,7 +223,7 @@ def _goal(row: Mapping[str, Any], where: str) -> str:
         goal = " ".join(goal)
     if not isinstance(goal, str):
         raise UserError(f"{where}: field 'goal' should be a string, got {_kind(goal)}")
-    return goal
+    return SURROGATE.sub("\ufffd", goal)
 
 
 def _text(row: Mapping[str, Any], name: str, where: str, default: str | None = None, may_be_empty: bool = False) -> str:

@@ -11,13 +11,13 @@ from collections.abc import Mapping, Sequence
 
 from rewards.lme_v2_phrases import context, tail_is_fine
 from rewards.lme_v2_tokens import Token, clean, prefix, squash, tokenise
-from rewards.lme_v2_words import AGAINST, FUNCTION, LINKS, NOUNS
+from rewards.lme_v2_words import AGAINST, FUNCTION, LINKS, NOUNS, TAKES_BACK
 
 _OPTION = re.compile(r"(?:^|\n)[ \t]*\(?([A-Z])[.):][ \t]+([^\n]+)")
 _SHOWN = frozenset(("letter", "letters", "option", "options", "choice", "choices", "answer", "answers"))
 _TRUE, _FALSE = ("true", "yes", "t", "correct", "right"), ("false", "no", "f", "incorrect", "wrong", "untrue")
 _CONTENT = ("word", "number", "mark")
-_NOT = frozenset(("not", "isnt", "arent", "doesnt", "dont", "cant", "cannot", "never"))
+_NOT = frozenset(("not", "isnt", "arent", "doesnt", "dont", "cant", "cannot", "never", "non"))
 _TRUTH_WORDS = FUNCTION | NOUNS | LINKS | frozenset(("that", "both", "above", "given"))
 
 Options = Mapping[str, list[Token]]
@@ -52,6 +52,8 @@ def match_truth(answer: str, gold: bool, question: str) -> tuple[bool, str]:
     start = next((place for place, token in enumerate(left) if token.kind == "mark"), None)
     extra = [token for token in left if token.kind in ("word", "number") and token.text not in _TRUTH_WORDS]
     doubt = [token.raw for token in extra if token.text in AGAINST or not around.known(token.text)]
+    if said == {True}:  # what is true in part is not true
+        doubt += [token.raw for token in left if token.text == "only" and "only" not in around.asked]
     if start is not None or doubt:
         return False, f"not a plain true or false: {' '.join(doubt[:6]) or '?'}"
     return said == {gold}, f"says {str(said.pop()).lower()}"
@@ -66,7 +68,7 @@ def _reason(tokens: Sequence[Token], place: int) -> bool:
     words = [token.text for token in tokens[place:] if token.kind in ("word", "number")]
     if not behind or not verdict or len(words) < 3:
         return False
-    return not set(words) & {"true", "false", "or", "maybe", "unless", "but", "however", "although", "depends"}
+    return not set(words) & TAKES_BACK
 
 
 def _polarities(tokens: Sequence[Token]) -> tuple[set[bool], list[Token]]:
@@ -199,6 +201,10 @@ def _fits(rest: list[Token], chosen: str, options: Options, question: str) -> bo
         alike = {letter: _overlap(words, text) for letter, text in options.items()}
         if alike[chosen] >= 0.5 and alike[chosen] == max(alike.values()):
             return True
+        said = [token.text for token in rest if token.kind in _CONTENT[:2] and token.text not in FUNCTION | NOUNS]
+        elsewhere = {token.text for letter, text in options.items() if letter != chosen for token in text}
+        if len(said) < 4 and "not" not in said and set(said) & elsewhere - {token.text for token in options[chosen]}:
+            return False  # "D (with the price)" where another option is the one with the price
     while rest and rest[0].kind in ("cut", "link", "open", "close"):
         rest = rest[1:]
     if tail_is_fine([Token("cut", ".", "."), *rest], context(question, [])):

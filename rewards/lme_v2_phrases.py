@@ -8,6 +8,7 @@ an echo of the question and "not true" all fail, while "The Bans link (in the to
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -15,9 +16,11 @@ from itertools import pairwise
 from rewards.lme_v2_tokens import Token, clean, counts, joined, squash, tokenise
 from rewards.lme_v2_words import (
     AGAINST,
+    DOUBTS,
     FUNCTION,
     INEXACT,
     LINKS,
+    MODIFIERS,
     NOUNS,
     PLACE_WORDS,
     PLACES,
@@ -34,6 +37,8 @@ MAX_PLACE = 15
 MAX_LABEL, MAX_COUNTED = 4, 6
 """Words of a label before a colon, and of what a number counts."""
 
+SUM = re.compile(r"\d\s*[+*×]\s*\d")
+
 NONE_WORDS = {"none": ("neither", "nothing", "noneofthem", "noneofthese", "no"), "0": ("none", "no")}
 """Other ways to write a gold, by its squashed form."""
 
@@ -49,6 +54,8 @@ class Context:
     """Whether the gold holds a number."""
     sole: bool
     """Whether the gold is one number and nothing else."""
+    label: bool
+    """Whether the gold is one phrase without a number."""
     offered: bool
     """Whether the question itself names a gold phrase, as when it lists options."""
     arrows: bool
@@ -94,6 +101,7 @@ def context(question: str, phrases: Sequence[Sequence[Token]]) -> Context:
     return Context(
         asked=asked,
         sole=len(phrases) == 1 and len(phrases[0]) == 1 and phrases[0][0].kind == "number",
+        label=len(phrases) == 1 and not any(token.kind == "number" for token in phrases[0]),
         offered=any(all(token.text in asked for token in phrase if counts(token)) for phrase in phrases),
         numeric=any(token.kind == "number" for phrase in phrases for token in phrase),
         arrows=any(token.text == "arrow" for token in tokens),
@@ -110,6 +118,8 @@ def match_phrases(
         return False, "nothing to compare"
     around = context(question, phrases)
     tokens = _last_sum(tokens) if len(phrases) == 1 and around.numeric else tokens
+    if around.sole and SUM.search(answer.rpartition("=")[2]):
+        return False, "a sum and not its result"
     head = _without_reason(tokens)
     wanted = {_first(phrases, index) for index in range(len(phrases))}
     if wanted <= {hit.target for hit in find(head, phrases)}:
@@ -279,7 +289,7 @@ def _denial(rest: Piece) -> bool:
     """ "..., not the User form": says what the answer is not, and nothing after that."""
     words = [token.text for token in rest]
     opened = words[0] == "not" or words[:2] in (["rather", "than"], ["instead", "of"], ["as", "opposed"])
-    return opened and len(words) <= 12 and not {"but", "or", "necessarily", "only", "."} & set(words)
+    return opened and len(words) <= 12 and not (DOUBTS | {"but", "or", "necessarily", "only", "."}) & set(words)
 
 
 def _explains(rest: Piece) -> bool:
@@ -320,6 +330,8 @@ def _remark(piece: Piece, around: Context) -> bool:
     words = {token.text for token in piece}
     if piece and all(token.text in PLACE_WORDS for token in piece):
         return True  # "(default)"
+    if piece and all(token.text in NOUNS - MODIFIERS for token in piece):
+        return True  # "(field)"
     if not piece or len(piece) > 2 * MAX_PLACE or piece[0].text not in FUNCTION | PLACES | PLACE_WORDS:
         return False
     return bool(words & (PLACES | VERBS)) and all(around.restates(token) for token in piece)
@@ -349,6 +361,8 @@ def _behind(piece: Piece, around: Context) -> bool:
 
 def _lead_in(piece: Piece, around: Context) -> bool:
     """Directly before a gold phrase: nothing, a label ("Priority:"), or the question restated up to its verb."""
+    if piece and piece[-1].text in MODIFIERS - around.asked and around.label:
+        return False  # "Total amount" is not "Amount"
     if _plain(piece) or ([token.text for token in piece] == ["at", "least"] and "least" in around.asked):
         return True
     links = [token for token in piece if token.kind == "link"]

@@ -25,7 +25,7 @@ _KINDS: dict[str, Kind] = {
     **dict.fromkeys([":", "=", "→", ">", "»", "›"], "link"),
     **dict.fromkeys(["(", "["], "open"),
     **dict.fromkeys([")", "]"], "close"),
-    **dict.fromkeys(["%", "?", "~", "<", "^", "≠", "≈", "≤", "≥"], "mark"),
+    **dict.fromkeys(["%", "?", "~", "<", "^", "¬", "≈", "≤", "≥", "❌", "✗", "✘", "✖", "🚫"], "mark"),
 }
 
 
@@ -47,7 +47,7 @@ def clean(text: str) -> str:
     marks = [match[1] for match in _ENUMERATOR.finditer(text)]
     if len(marks) > 1 and marks == [str(number) for number in range(1, len(marks) + 1)]:
         text = _ENUMERATOR.sub(" ; ", text)
-    return normalise(text)
+    return normalise(text.replace("≠", "¬"))  # which normalising would take for "="
 
 
 def tokenise(text: str) -> list[Token]:
@@ -66,6 +66,8 @@ def tokenise(text: str) -> list[Token]:
         elif raw in ".!":
             if not after or after.isspace():
                 tokens.append(Token("cut", ".", raw))
+            elif raw == "!" and (after.isalnum() or after == "=") and not before.isalnum():
+                tokens.append(Token("mark", "¬", raw))  # "!true", "!= true"
         elif raw in _KINDS:
             tokens.append(Token(_KINDS[raw], "and" if raw == "&" else raw, raw))
     return _joined(tokens)

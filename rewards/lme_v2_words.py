@@ -28,6 +28,12 @@ NOUNS = _words(
 )
 """What is being named. Beside an answer they say its kind ("Bans link"); as an item of a list they are one more."""
 
+MODIFIERS = _words(
+    "total final only first second third last next type number amount status state category title name value prefix "
+    "message"
+)
+"""Directly before a label they make another label of it, unless the question says them: "Total amount"."""
+
 VERBS = _words(
     "is are was were be has have had shows show shown displays display displayed appears appear appearing contains "
     "contain lists includes include sits sit says say reads read becomes become changes change supports support "
@@ -62,9 +68,21 @@ AGAINST = _words(
     "or not no nor neither never either maybe might possibly perhaps could but except excluding without instead "
     "rather versus vs plus alongside along besides addition additionally including together unless if whether "
     "unknown unsure uncertain cannot cant isnt arent doesnt dont didnt wasnt werent wont nt actually wait "
-    "alternatively otherwise unlike other others another wrong incorrect untrue false well"
+    "alternatively otherwise unlike other others another wrong incorrect untrue false well etc"
 )
 """Words that make a second answer, a doubt or a denial out of what surrounds a gold phrase."""
+
+DOUBTS = _words(
+    "sure certain confident positive known clear guaranteed verified guess doubt unsure uncertain right correct it "
+    "that this true really quite exactly available applicable present there"
+)
+"""Behind "not" they take the answer back instead of naming what it is not: "(not sure)"."""
+
+TAKES_BACK = _words(
+    "true false or maybe perhaps possibly unless but however although depends guess sure unsure uncertain doubt wait "
+    "opposite wrong incorrect"
+)
+"""In a sentence behind "true" or "false" they make more than a reason of it."""
 
 INEXACT = _words(
     "about approximately around roughly almost nearly over under up than fewer less least most minimum maximum "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import lzma
+import os
 import tarfile
 from collections import Counter
 from pathlib import Path
@@ -128,11 +129,64 @@ def test_bad_files_are_refused_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "evidence/evidence.json").write_text('[{"question_id": "x"}]')
     assert "evidence.json cannot be read" in refusal("evidence")
 
+    for name, content, message in (
+        ("questions.jsonl", {"id": "../../x"}, "line 2: field 'id' is '../../x': files are named after it"),
+        ("questions.jsonl", {"image": "../secret.png"}, "line 2: field 'image' is '../secret.png', which leaves"),
+        ("questions.jsonl", {"eval_function": "norm_phrase"}, "line 2: field 'eval_function': unknown eval function"),
+        ("questions.jsonl", {"eval_function": "norm_phrase_set_match|sep=,"}, "a phrase grader has no option 'sep'"),
+        ("haystacks/lme_v2_small.json", {"q0000001": [["00000000"]]}, "'q0000001' has no list of trajectory ids"),
+        ("evidence.json", {"state_index": -1}, "evidence.json cannot be read: ValueError state_index -1"),
+    ):
+        file = lme_world.write(tmp_path / "fields", rows) / name
+        if name == "questions.jsonl":
+            lines = [json.loads(line) for line in file.read_text().splitlines()]
+            lines[1] |= content
+            file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        elif name == "evidence.json":
+            file.write_text(json.dumps([{"question_id": "q", "evidence": [{"trajectory_id": "00000000"} | content]}]))
+        else:
+            file.write_text(json.dumps(json.loads(file.read_text()) | content))
+        assert message in refusal("fields"), content
+
     with pytest.raises(UserError, match="unknown tier 'smal'; did you mean 'small'"):
         open_dataset(tmp_path / "stray", "smal", tmp_path / "cache")
     (tmp_path / "bad.jsonl.xz").write_bytes(b"not packed")
     with pytest.raises(UserError, match=r"bad.jsonl.xz cannot be unpacked"):
         TrajectoryFile.open(tmp_path / "bad.jsonl.xz", tmp_path / "cache")
+
+
+@pytest.mark.parametrize("name", ["questions.jsonl", "trajectories.jsonl", "haystacks/lme_v2_small.json"])
+def test_line_ends_marks_and_blank_lines_of_other_systems_do_not_matter(tmp_path: Path, name: str) -> None:
+    expected = [trajectory_from(lme_world.trajectory(number), "row") for number in range(3)]
+    file = lme_world.write(tmp_path, [lme_world.trajectory(number) for number in range(3)]) / name
+    file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes().replace(b"\n", b"\r\n \r\n").rstrip())
+    data = open_dataset(tmp_path, "small", tmp_path / "cache")
+    assert list(data.trajectories.read(data.trajectories.ids)) == expected
+    assert len(data.questions) == 3
+    file.write_bytes(file.read_bytes().replace(b"00", b"\xff", 1))
+    with pytest.raises(UserError, match="not valid JSON"):
+        open_dataset(tmp_path, "small", tmp_path / "cache")
+
+
+def test_a_file_that_changes_under_way_is_noticed(tmp_path: Path) -> None:
+    rows = [lme_world.trajectory(number) for number in range(4)]
+    file = lme_world.write(tmp_path, rows) / "trajectories.jsonl"
+    before = file.stat()
+    opened = TrajectoryFile.open(file, tmp_path / "cache")
+    swapped = [rows[1], rows[0], *rows[2:]]
+    lme_world.write(tmp_path, swapped)
+    with pytest.raises(UserError, match=r"line \d: (expected '0000000.', found|not valid JSON)"):
+        list(opened.read(opened.ids))
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))  # the same size and time, other content
+    again = TrajectoryFile.open(file, tmp_path / "cache")
+    assert [run.id for run in again.read(again.ids)] == [row["id"] for row in swapped]
+    assert again.sha256 == sha256_of(file)
+    lme_world.write(tmp_path, [*swapped, lme_world.trajectory(5)])
+    with pytest.raises(UserError, match="changed while it was in use"):
+        again.get(rows[0]["id"])
+    kept = next((tmp_path / "cache" / "offsets").iterdir())
+    kept.write_text(kept.read_text()[:-50])  # cut: made again
+    assert len(TrajectoryFile.open(file, tmp_path / "cache")) == 5
 
 
 def test_offsets_follow_the_file_and_a_packed_file_reads_the_same(tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ from lme_v2_env.memory.slices import state_lines, windows, words
 from lme_v2_env.memory.store import Store, pack, unpack
 from lme_v2_env.memory.writer import ModelWriter, json_object
 from lme_v2_env.trajectory import Trajectory, trajectory_from
+from rewards.errors import UserError
 from tests import lme_world
 
 LINES = st.lists(st.text(alphabet="ab c'", min_size=1, max_size=40), max_size=60)
@@ -180,6 +181,31 @@ def test_a_snapshot_answers_as_the_memory_did(tmp_path: Path, monkeypatch: pytes
     assert sorted(path.name for path in tmp_path.iterdir()) == ["kept"]
 
 
+@pytest.mark.parametrize("size", [0, 100])
+def test_a_damaged_snapshot_or_record_is_one_line(tmp_path: Path, size: int) -> None:
+    def filled() -> RetrievalMemory:
+        memory = RetrievalMemory(Library(Store(tmp_path / "store"), Hashing(16)), RetrievalConfig(notes=1))
+        for run in runs(2):
+            memory.insert(run)
+        return memory
+
+    snapshot.save(filled(), tmp_path / "kept")
+    for file in (tmp_path / "kept").iterdir():
+        whole = file.read_bytes()
+        file.write_bytes(whole[:size])
+        empty = RetrievalMemory(Library(Store(tmp_path / "store"), Hashing(16)), RetrievalConfig(notes=1))
+        with pytest.raises(UserError, match=r"kept is damaged .*: delete it, and it is made again"):
+            snapshot.load(empty, tmp_path / "kept")
+        file.write_bytes(whole)
+    for record in (file for file in (tmp_path / "store").rglob("*-*") if file.is_file()):
+        whole = record.read_bytes()
+        record.write_bytes(whole[:size])
+        with pytest.raises(UserError, match="a record of the store is damaged"):
+            filled()
+        record.write_bytes(whole)
+    assert filled().query("Walnut Desk")
+
+
 def test_the_best_slice_holds_the_page_asked_for_and_overlaps_are_passed_over() -> None:
     memory = RetrievalMemory(Library(Store(None), Hashing(256)), RetrievalConfig(slices=3))
     for run in runs(6):
@@ -224,6 +250,17 @@ def test_two_writers_and_a_killed_one_leave_whole_records(tmp_path: Path) -> Non
     assert store.get(f"{0:032x}", "k", {"x": 2}) is None
 
 
+def test_a_run_without_a_transition_stands_beside_others() -> None:
+    row = lme_world.trajectory(0)
+    row["states"] = [row["states"][0] | {"url": "", "accessibility_tree": ""}]
+    embedder = Counting()
+    memory = RetrievalMemory(Library(Store(None), embedder), RetrievalConfig(events=2, notes=1))
+    for run in (trajectory_from(row, "row"), *runs(3)[1:]):
+        memory.insert(run)
+    assert memory.query("Walnut Desk")
+    assert "" not in embedder.texts  # endpoints refuse an empty text
+
+
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_bad_vectors_are_refused(bad: float) -> None:
     rows = np.ones((3, 4))
@@ -232,6 +269,7 @@ def test_bad_vectors_are_refused(bad: float) -> None:
         unit_rows(rows, 3, "m")
     with pytest.raises(BadVectors, match="expected 2 vectors"):
         unit_rows(np.ones((3, 4)), 2, "m")
+    assert np.allclose(unit_rows([[1e30, 1e30]], 1, "m"), 2**-0.5)
 
 
 class Scripted(Endpoint):

@@ -19,7 +19,7 @@ from eval import lme
 from eval.lme_export import aggregate
 from eval.lme_rows import percentiles, recalled
 from lme_v2_env.extractive import UNKNOWN, answer
-from lme_v2_env.memory.api import ContextItem
+from lme_v2_env.memory.api import ContextItem, RetrievalMemory
 from lme_v2_env.memory.embed import Hashing
 from lme_v2_env.reader import load_prompts
 from lme_v2_env.tokens import counter_for, cut
@@ -164,6 +164,21 @@ def test_a_killed_run_goes_on_without_a_row_lost_or_doubled(
     assert [row for row in found if row["id"] in {row["id"] for row in kept}] == sorted(kept, key=lambda row: row["id"])
 
 
+def test_a_terminated_run_ends_at_once_though_requests_hang(world: Path, tmp_path: Path) -> None:
+    with ScriptedEndpoint(boxed_price, lambda _, number: "hang" if number > 1 else None) as endpoint:
+        arguments = ["lme-v2", *command(world, tmp_path / "out", *reader(endpoint), "--concurrency", "3")]
+        process = subprocess.Popen([sys.executable, "-m", "eval", *arguments], cwd=ROOT, stderr=subprocess.PIPE)
+        deadline = time.monotonic() + 60
+        while endpoint.count < 4:
+            assert time.monotonic() < deadline, "the run did not get to its hanging requests"
+            time.sleep(0.02)
+        process.send_signal(signal.SIGTERM)
+        _, error = process.communicate(timeout=10)
+    assert process.returncode == 130
+    assert b"interrupted; the same command resumes" in error
+    assert len(rows_of(tmp_path / "out")) == 1
+
+
 def test_gold_id_type_and_paths_never_leave_the_harness(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [lme_world.question(number) for number in range(N)]
     for number, row in enumerate(rows):
@@ -218,6 +233,134 @@ def test_text_only_runs_say_which_rows_had_a_picture(world: Path, tmp_path: Path
     assert reasons == [None, "question image missing.png cannot be read: No such file or directory"]
 
 
+def test_a_key_is_in_no_byte_of_a_run(world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Servers repeat the key that they refuse, and the HTTP library one that is no header."""
+
+    class Refusing(ScriptedEndpoint):
+        def reply(self, body: dict) -> tuple[int, str, str]:
+            return 401, "application/json", '{"error": "Incorrect API key provided: sk-canary-1234"}'
+
+    reasons = []
+    with Refusing() as endpoint:
+        for number, key in enumerate(("sk-canary-1234", "sk-canary-1234\n", "sk-canary\r\n-1234", "sk-canary-\xe9")):
+            monkeypatch.setenv("OPENAI_API_KEY", key)
+            out = tmp_path / f"out{number}"
+            assert lme.run(command(world, out, *reader(endpoint), "--limit", "1")) == 3
+            reasons += [row["unscored_reason"] for row in rows_of(out)]
+            assert all(b"canary" not in file.read_bytes() for file in out.rglob("*") if file.is_file())
+    assert ["Incorrect API key provided: (the key)" in reason for reason in reasons] == [True, True, False, False]
+    assert "the key in OPENAI_API_KEY holds characters that no header takes" in reasons[2]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ('{"choices": [{"message": "hello"}]}', "the reply is empty"),
+        ('{"choices": [{"message": {"content": [{"type": "text", "text": "\\\\boxed{100}"}]}}], "usage": [1]}', None),
+        ('{"choices": [{"message": {"content": "\\ud800 \\\\boxed{100}"}, "finish_reason": {}}]}', None),
+        ("[" * 100_000, "not JSON"),
+        ('{"usage": ' + "9" * 5000 + "}", "not JSON"),
+    ],
+)
+def test_odd_replies_are_read_or_leave_the_row_unscored(
+    world: Path, tmp_path: Path, text: str, reason: str | None
+) -> None:
+    class Odd(ScriptedEndpoint):
+        def reply(self, body: dict) -> tuple[int, str, str]:
+            return 200, "application/json", text
+
+    with Odd() as endpoint:
+        assert lme.run(command(world, tmp_path / "out", *reader(endpoint), "--limit", "1")) == (3 if reason else 0)
+    [row] = rows_of(tmp_path / "out")
+    assert row["correct"] is None if reason else row["correct"]
+    assert reason is None or reason in row["unscored_reason"]
+
+
+def test_several_readers_read_between_queries_that_are_made_one_at_a_time(
+    world: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lists = {lme_world.question(n)["id"]: [f"{k:08x}" for k in range(N) if k != (n + 1) % N] for n in range(N)}
+    (world / "haystacks" / "lme_v2_small.json").write_text(json.dumps(lists))  # as in the medium tier: all differ
+    log: list[str] = []
+    query = RetrievalMemory.query
+
+    def logged(self: RetrievalMemory, *view: Any) -> Any:
+        log.append("query")
+        return query(self, *view)
+
+    def slow(messages: list[dict[str, str]]) -> str:
+        log.append("read")
+        time.sleep(0.3)
+        log.append("answered")
+        return "\\boxed{100}"
+
+    monkeypatch.setattr(RetrievalMemory, "query", logged)
+    with ScriptedEndpoint(slow) as endpoint:
+        assert lme.run(command(world, tmp_path / "out", *reader(endpoint), "--readers", "2")) == 0
+    assert "compare with nothing" not in capsys.readouterr().out
+    assert log[:4] == ["query"] * 4
+    second = log.index("query", 4)
+    assert log[4:second].count("answered") == 4  # no query while one is read
+    assert [row["id"] for row in rows_of(tmp_path / "out")] == list(lists)
+
+
+def test_each_domain_is_built_once_though_the_file_mixes_them(world: Path, tmp_path: Path) -> None:
+    runs = [lme_world.trajectory(number) for number in range(N)]
+    rows = [lme_world.question(number) for number in range(N)]
+    for number in (1, 3, 5):
+        runs[number]["domain"] = rows[number]["domain"] = "enterprise"
+    lme_world.write(world, runs, rows)
+    ids = [run["id"] for run in runs]
+    lists = {row["id"]: ids[n % 2 :: 2][: 3 - n // 4] for n, row in enumerate(rows)}  # four lists, two a domain
+    (world / "haystacks" / "lme_v2_small.json").write_text(json.dumps(lists))
+    assert lme.run(command(world, tmp_path / "out", "--reader", "extractive")) == 0
+    built = json.loads((tmp_path / "out/rag_slice/memories.json").read_text())
+    assert [entry["trajectories"] for entry in built] == [3, 3]
+    assert [row["id"] for row in rows_of(tmp_path / "out")] == [row["id"] for row in rows]
+
+
+OWN = """
+class Whole:
+    settings = {"pages": 1}
+
+    def __init__(self):
+        self.pages = []
+
+    def insert(self, trajectory):
+        self.pages.append(trajectory.states[1].tree)
+
+    def query(self, question, image=None):
+        return [{"type": "text", "value": page} for page in self.pages if question.split("`")[1] in page]
+
+class Odd(Whole):
+    def query(self, question, image=None):
+        name = question.split("`")[1].split()[0]
+        wrong = {"Copper": None, "Walnut": ["text"], "Linen": [{"type": "text", "value": " "}], "Granite": [{"a": 1}]}
+        return wrong[name] if name in wrong else 1 / 0 if name == "Velvet" else [{"type": "image", "value": "/no"}]
+"""
+
+
+def test_a_memory_from_anywhere_is_evaluated_and_its_faults_are_unscored_rows(
+    world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "own_memory.py").write_text(OWN)
+    monkeypatch.chdir(tmp_path)
+    arguments = command(world, tmp_path / "out", "--reader", "extractive", "--system")
+    assert lme.run([*arguments, "own_memory:Whole"]) == 0
+    rows = rows_of(tmp_path / "out", "Whole")
+    assert [row["correct"] for row in rows] == [True] * N
+    assert all(row["query_seconds"] > 0 for row in rows)
+    assert lme.run([*arguments, "own_memory:Odd"]) == 3
+    reasons = [row["unscored_reason"] for row in rows_of(tmp_path / "out", "Odd")]
+    for reason, part in zip(
+        reasons, ("NoneType", "got str", "is empty", "got dict", "ZeroDivision", "no file"), strict=True
+    ):
+        assert reason.startswith("memory: ")
+        assert part in reason
+    assert lme.run([*arguments, "own_memory:Hole"]) == 2
+    assert "system 'own_memory:Hole' cannot be had: module 'own_memory' has no attribute" in capsys.readouterr().err
+
+
 def embeddings(vector: Callable[[int], list[float]]) -> type[ScriptedEndpoint]:
     class Embeddings(ScriptedEndpoint):
         def reply(self, body: dict) -> tuple[int, str, str]:
@@ -238,9 +381,18 @@ def test_nan_from_the_embedder_is_one_line_at_insert_and_one_row_at_query(
     with embeddings(lambda number: [float("nan"), 1.0])() as endpoint:
         assert run(endpoint, "a", "a") == 2
     assert "embedding 0 of" in capsys.readouterr().err
+    with embeddings(lambda number: [1.0] * number)() as endpoint:
+        assert run(endpoint, "a", "a") == 2
+    assert "scripted: 2 numbers a vector, before 1" in capsys.readouterr().err
     with embeddings(lambda number: [1.0, 2.0])() as endpoint:
         assert run(endpoint, "b", "b") == 0
         inserts = endpoint.count - N
+    # another model under the same name: its vectors cannot stand beside those that were kept
+    lme_world.write(world, [lme_world.trajectory(number) for number in range(N + 1)])
+    with embeddings(lambda number: [1.0, 2.0, 3.0])() as endpoint:
+        assert run(endpoint, "other", "b") == 2
+    assert "vectors of 3 numbers beside vectors of 2" in capsys.readouterr().err
+    lme_world.write(world, [lme_world.trajectory(number) for number in range(N)])
     with embeddings(lambda number: [float("nan"), 1.0] if number == inserts + 2 else [1.0, 2.0])() as endpoint:
         assert run(endpoint, "c", "c") == 3
     reasons = [row["unscored_reason"] for row in rows_of(tmp_path / "c")]
@@ -268,7 +420,18 @@ def test_a_trajectory_of_the_other_domain_is_refused(
         ),
         (["--reader", "some-model"], "reader 'some-model' needs --base-url"),
         (["--reader", "extractive", "--embedder", "bert"], "embedder 'bert': give minilm, hashing"),
+        (["--reader", "extractive", "--concurrency", "2", "--readers", "2"], "--readers is for queries one at a time"),
         (["--reader", "extractive", "--concurrency", "0"], "--concurrency is 0"),
+        (["--reader", "extractive", "--retreival", "bm25"], "unknown option '--retreival'; did you mean '--retrieval'"),
+        (["--reader", "extractive", "--plot", "x.gif"], "'x.gif' should end in one of .png, .svg, .pdf"),
+        (["--reader", "m", "--base-url", "http://localhost:x/v1"], "endpoint 'http://localhost:x/v1' is no address"),
+        (["--reader", "m", "--base-url", "http://u:password@127.0.0.1:1/v1"], "no server for 'm' at 127.0.0.1:1: "),
+        (
+            ["--reader", "extractive", "--embedder", "e", "--embed-base-url", "http://127.0.0.1:1/v1"],
+            "no server for 'e' at",
+        ),
+        (["--reader", "extractive", "--temperature", "nan"], "--temperature is nan"),
+        (["--reader", "extractive", "--cache", "/dev/null"], "/dev/null/offsets: Not a directory"),
         (["--reader", "extractive", "--tier", "medium"], "lme_v2_medium.json: no such file"),
         (["--reader", "extractive", "--data", "/nowhere"], "/nowhere: no such folder"),
     ],
@@ -276,8 +439,12 @@ def test_a_trajectory_of_the_other_domain_is_refused(
 def test_bad_options_are_refused_in_one_line(
     world: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], more: list[str], message: str
 ) -> None:
-    assert lme.run(command(world, tmp_path / "out", *more)) == 2
+    try:
+        status = lme.run(command(world, tmp_path / "out", *more))
+    except SystemExit as refused:  # by the parser
+        status = refused.code
     error = capsys.readouterr().err
+    assert status == 2
     assert message in error
     assert error.count("\n") == 1
 
@@ -388,5 +555,6 @@ def test_wrong_premises_go_to_a_judge_whose_failure_is_no_zero(world: Path, tmp_
         assert "there is no such page" in judge.bodies[0]
         asked = model.count
         assert lme.run(arguments) == 0
-        assert model.count == asked + 1
+        assert (model.count, judge.count) == (asked, 3)  # the reader's answer was kept
+    assert [row["id"] for row in rows_of(tmp_path / "out")] == [row["id"] for row in rows]
     assert [row["judge"] for row in rows_of(tmp_path / "out")[1:]] == ["gpt-5.2", "gpt-5.2"]

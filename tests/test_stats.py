@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eval import compare
+from eval import compare, table
 from eval.stats import (
     mcnemar_corrected,
     mcnemar_exact,
@@ -282,6 +282,9 @@ GOOD = [row(i, True) for i in range(3)]
         ([{**GOOD[0], "r_cur": 0.5}, *GOOD[1:]], {}, "r_cur"),
         ([{k: v for k, v in GOOD[0].items() if k != "verdict"}, *GOOD[1:]], {}, "verdict"),
         (GOOD, {"grader_version": None}, "grader_version"),
+        (GOOD, {"samples": "two"}, "'samples' is 'two'"),
+        (GOOD, {"excluded": [3]}, "'excluded'"),
+        ([GOOD[0] | {"id": 7}, *GOOD[1:]], {}, "'id' is 7"),
     ],
 )
 def test_refused_in_one_line(
@@ -292,6 +295,30 @@ def test_refused_in_one_line(
     assert captured.out == ""
     assert captured.err.count("\n") == 1
     assert part in captured.err
+
+
+METRICS = {"is_stale": 0.0, "is_hedged": 0.0, "is_wrong": 0.0, "is_refused": 0.0, "gold_in_notes": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("changes", "part"),
+    [
+        ({}, ""),
+        ({"metrics": None}, "'metrics' holds no number 'gold_in_notes'"),
+        ({"metrics": METRICS | {"is_stale": "0"}}, "'metrics' holds no number 'is_stale'"),
+        ({"metrics": METRICS | {"turns": 1.0}}, "task 't2': 'metrics' holds no number 'turns'"),
+        ({"tags": {"sessions_after_update": "1"}}, "'tags' holds no number"),
+        ({"tags": [1]}, "'tags' holds no number"),
+    ],
+)
+def test_the_table_refuses_tampered_rows_in_one_line(
+    write: Writer, capsys: pytest.CaptureFixture[str], changes: dict[str, Any], part: str
+) -> None:
+    rows = [one | {"metrics": METRICS, "tags": {"sessions_after_update": 1}} for one in GOOD]
+    assert table.run([write("a", [rows[0], rows[1] | changes, rows[2]])]) == (2 if part else 0)
+    captured = capsys.readouterr()
+    assert part in captured.err
+    assert captured.err.count("\n") == bool(part)
 
 
 @pytest.mark.parametrize("damage", ["no rows", "no run", "cut", "cut at line", "list", "not utf-8", "no folder"])

@@ -10,9 +10,12 @@ from typing import Any
 
 import pytest
 
+from eval import lme
 from eval.submission import check, run
 from eval.submission_runs import TYPES, all_questions
+from tests import lme_world
 from tests.conftest import SHARED
+from tests.scripted_endpoint import ScriptedEndpoint
 
 
 @pytest.fixture(scope="module")
@@ -180,9 +183,32 @@ def stated_method(folder: Path) -> None:
     edit(folder / "fast_web_small/run_args.json", lambda args: args.update(method="other"))
 
 
+def untimed(folder: Path) -> None:
+    file = folder / "fast_web_small/per_question.jsonl"
+    file.write_text(file.read_text().replace('_seconds": 0.9', '_seconds": null', 1))
+
+
+def category(folder: Path) -> None:
+    file = folder / "fast_web_small/aggregated_metrics.json"
+    edit(file, lambda m: m["combined_abstention_by_category"]["static"].update(pct_correct=0.99))
+
+
+def easier(folder: Path) -> None:
+    edit(folder / "fast_web_small/runtime_inputs/questions.json", lambda rows: rows[5].update(answer="anything"))
+
+
+def no_haystack(folder: Path) -> None:
+    for point in ("fast", "slow"):
+        edit(folder / f"{point}_web_small/runtime_inputs/haystack.json", lambda h: h.update({next(iter(h)): []}))
+
+
 @pytest.mark.parametrize(
     ("damage", "complaint"),
     [
+        (untimed, "1 rows without a latency"),
+        (category, "static 0.99, the rows give"),
+        (easier, "a text, type, answer or grader is not the published one"),
+        (no_haystack, "1 questions without a haystack"),
         (cut_rows, "1 questions without a row"),
         (unscored, "1 rows are unscored"),
         (doubled, "ids twice"),
@@ -217,6 +243,25 @@ def test_a_changed_package_is_found_out(site: tuple[Path, Build], capsys: pytest
     text = capsys.readouterr().out
     for part in ("LAFS summary", "slow: metric_overview.json", "SYSTEM_DESCRIPTION.md is missing", "link is a link"):
         assert part in text
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "complaint"),
+    [
+        ("submission_overview.json", {"operating_points": 7}, "'operating_points' is no list"),
+        ("submission_overview.json", {"operating_points": [{"name": "slow"}]}, "its entry of 'slow' is not what"),
+        ("submission_overview.json", {"method": ["mem"]}, "'method' is no name"),
+        ("operating_points/slow/operating_point_metadata.json", {"runs": {}}, "slow: operating_point_metadata.json is"),
+    ],
+)
+def test_a_package_that_contradicts_its_runs_is_invalid(
+    site: tuple[Path, Build], capsys: pytest.CaptureFixture[str], name: str, change: dict[str, Any], complaint: str
+) -> None:
+    folder, build = site
+    assert build(points=("slow",)) == 0
+    edit(folder / "out/mine" / name, lambda stated: stated.update(change))
+    assert run(["check", str(folder / "out/mine")]) == 3
+    assert complaint in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -272,3 +317,34 @@ def test_all_questions_names_what_is_short(questions: list[dict[str, Any]]) -> N
         "239 of 240 questions (procedure 41 of 42)"
     ]
     assert all_questions([], {}, "enterprise")[0].startswith("0 of 211 questions")
+
+
+def test_a_run_of_ours_over_all_questions_may_be_submitted(
+    tmp_path: Path, questions: list[dict[str, Any]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Official questions and haystacks, made-up trajectories under their ids, scripted reader and judge."""
+    haystacks = json.loads((SHARED / "data/longmemeval_v2/haystacks/lme_v2_small.json").read_text())
+    runs = {}
+    for row in questions:
+        for name in haystacks[row["id"]]:
+            runs.setdefault(name, lme_world.trajectory(len(runs), name) | {"domain": row["domain"]})
+    data = lme_world.write(tmp_path / "data", list(runs.values()), questions)
+    (data / "evidence.json").unlink()
+    (data / "haystacks/lme_v2_small.json").write_text(json.dumps(haystacks))
+    with (
+        ScriptedEndpoint(lambda _: "\\boxed{A}") as reader,
+        ScriptedEndpoint(lambda _: '{"label": 0, "reason": "r"}') as judge,
+    ):
+        options = ["--system", "rag_slice", "--retrieval", "bm25", "--slices", "1", "--concurrency", "8"]
+        options += ["--data", str(data), "--out", str(tmp_path / "runs"), "--cache", str(tmp_path / "cache")]
+        options += ["--base-url", reader.url, "--reader-tokenizer", "estimate"]
+        assert lme.run([*options, "--judge", "gpt-5.2", "--judge-base-url", judge.url]) == 0
+        assert (reader.count, judge.count) == (451, 156)
+    folder = tmp_path / "runs" / "rag_slice"
+    (tmp_path / "SYSTEM_DESCRIPTION.md").write_text("A memory.")
+    (tmp_path / "memory.py").write_text("pass")
+    point = f"one={folder}/rag_slice_web_small,{folder}/rag_slice_enterprise_small"
+    files = ["--description", str(tmp_path / "SYSTEM_DESCRIPTION.md"), "--code", str(tmp_path / "memory.py")]
+    assert run(["build", "mine", "--tier", "small", "--point", point, *files, "--out", str(tmp_path / "out")]) == 0
+    assert run(["check", str(tmp_path / "out/mine.tar.gz")]) == 0
+    assert "valid, all questions of both domains" in capsys.readouterr().out

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
@@ -35,6 +36,10 @@ SYSTEMS = {
     "oracle_slices_notes": "eval.baselines.oracle",
 }
 """Name -> module with `build(name, kit) -> System`."""
+
+
+OWN = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
+"""`package.module:Class`, a system that is not in the list."""
 
 
 @dataclass(frozen=True)
@@ -78,5 +83,7 @@ class System(Protocol):
 
 def build(name: str, kit: Kit) -> System:
     """The system of that name. Raises `UserError`."""
+    if OWN.fullmatch(name):
+        return import_module("eval.baselines.own").build(name, kit)
     refuse_unknown([name], SYSTEMS, "system")
     return import_module(SYSTEMS[name]).build(name, kit)

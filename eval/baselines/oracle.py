@@ -14,6 +14,7 @@ from eval.baselines import Kit
 from lme_v2_env.memory.api import ContextItem, Inserted, RetrievalConfig, RetrievalMemory, note_text
 from lme_v2_env.memory.library import HINTS, PROCEDURES, library_settings
 from lme_v2_env.trajectory import EvidencePoint, Question
+from rewards.errors import UserError
 
 Points = tuple[EvidencePoint, ...]
 
@@ -26,8 +27,10 @@ class OracleMemory(RetrievalMemory):
         self._points, self._whole = points, whole
 
     def query(self, question: str, image: bytes | None = None) -> list[ContextItem]:
-        # generated worlds may share a question's text: the evidence is that of this memory's world
-        points = next(p for p in self._points[question] if all(point.trajectory_id in self.inserted for point in p))
+        known = self._points[question]
+        # of one text are questions of other worlds, whose evidence is not here, and of other pictures, which share it
+        here = [points for points in known if all(point.trajectory_id in self.inserted for point in points)]
+        points = tuple(dict.fromkeys(point for points in here or known for point in points))
         return self._trajectories(points) if self._whole else self._around(points)
 
     def _trajectories(self, points: Points) -> list[ContextItem]:
@@ -47,10 +50,14 @@ class OracleMemory(RetrievalMemory):
         items = [ContextItem("text", "Notes from earlier runs\n\n" + "\n\n".join(texts))]
         for rank, point in enumerate(points, 1):
             kept = self._kept(point.trajectory_id)
+            if point.state_index >= kept.states:
+                raise UserError(f"the evidence names state {point.state_index} of {kept.id}, which has {kept.states}")
             items += self.slice_items(kept, kept.span(point.state_index, self.config.radius), point.state_index, rank)
         return items
 
     def _kept(self, trajectory_id: str) -> Inserted:
+        if trajectory_id not in self.inserted:
+            raise UserError(f"the evidence is in trajectory {trajectory_id}, which the haystack does not hold")
         return self.inserted[trajectory_id]
 
 
@@ -64,15 +71,15 @@ class Oracle:
         self.config = RetrievalConfig(mode="bm25", slices=0, notes=0 if self.whole else 1, radius=kit.retrieval.radius)
         self.points: dict[str, list[Points]] = {}
         for question in kit.dataset.questions:
-            if question.id in kit.dataset.evidence:
-                self.points.setdefault(question.text, []).append(kit.dataset.evidence[question.id])
+            if points := kit.dataset.evidence.get(question.id):
+                self.points.setdefault(question.text, []).append(tuple(points))
 
     @property
     def settings(self) -> dict[str, Any]:
         return asdict(self.config) | {"library": library_settings(self.kit.library()), "pictures": self.kit.pictures}
 
     def covers(self, question: Question) -> bool:
-        return question.text in self.points
+        return bool(self.kit.dataset.evidence.get(question.id))
 
     def memory(self) -> OracleMemory:
         return OracleMemory(self.kit, self.config, self.points, self.whole)

@@ -58,6 +58,25 @@ class Memory(Protocol):
     def query(self, question: str, image: bytes | None = None) -> list[ContextItem]: ...
 
 
+def checked(items: Any) -> list[ContextItem]:
+    """What a memory returned: `ContextItem`s, or the published dicts with `type` and `value`. Raises `ValueError`."""
+    if not isinstance(items, (list, tuple)):
+        raise ValueError(f"expected a list of context items, got {type(items).__name__}")
+    found = [ContextItem(item["type"], item["value"]) if _published(item) else item for item in items]
+    for item in found:
+        if not isinstance(item, ContextItem) or item.type not in ("text", "image") or not isinstance(item.value, str):
+            raise ValueError(f"expected a text or an image item, got {type(item).__name__}")
+        if item.type == "text" and not item.value.strip():
+            raise ValueError("a text item is empty")
+        if item.type == "image" and not Path(item.value).is_file():
+            raise ValueError("an image item is no file")
+    return found
+
+
+def _published(item: Any) -> bool:
+    return isinstance(item, dict) and item.keys() == {"type", "value"}
+
+
 @dataclass(frozen=True, slots=True)
 class RetrievalConfig:
     """How the retrieval memory searches and what it shows."""

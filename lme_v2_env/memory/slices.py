@@ -128,7 +128,8 @@ def page_title(state: State) -> str:
 def state_lines(state: State) -> list[str]:
     """What a state is searched by: its title and path, then its lines."""
     path = re.sub(r"^[a-z]+://[^/]*", "", state.url).split("?")[0]
-    return [f"{page_title(state)} {path}".strip(), *plain_lines(state)]
+    head = f"{page_title(state)} {path}".strip()
+    return [head or "(no title)", *plain_lines(state)]  # embedders refuse an empty text
 
 
 def words(text: str) -> list[str]:

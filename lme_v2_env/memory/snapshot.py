@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import threading
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, overload
@@ -19,6 +19,7 @@ import numpy as np
 from lme_v2_env.memory.api import Inserted, RetrievalConfig, RetrievalMemory
 from lme_v2_env.memory.index import Index
 from lme_v2_env.memory.library import Library, library_settings
+from rewards.errors import UserError
 
 MEMORY, TREES = "memory.json", "trees"
 
@@ -30,8 +31,8 @@ def settings_of(library: Library, config: RetrievalConfig) -> dict[str, Any]:
 
 def save(memory: RetrievalMemory, folder: Path) -> None:
     """Keep the memory and the indices of its library; a snapshot that is there already stays."""
-    partial = folder.with_name(f".{folder.name}.{os.getpid()}.{threading.get_ident()}")
-    partial.mkdir(parents=True)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    partial = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
     library = memory.library
     pools = {}
     for pool in memory.config.pools:
@@ -54,9 +55,25 @@ def save(memory: RetrievalMemory, folder: Path) -> None:
 
 
 def load(memory: RetrievalMemory, folder: Path) -> bool:
-    """Fill an empty memory with an empty library; False when there is no snapshot or other settings made it."""
+    """Fill an empty memory with an empty library; False when there is no snapshot or other settings made it.
+
+    Raises `UserError` for a snapshot that is damaged.
+    """
     if not (folder / MEMORY).is_file():
         return False
+    try:
+        return _load(memory, folder)
+    except (
+        OSError,
+        EOFError,
+        ValueError,
+        KeyError,
+        TypeError,
+    ) as error:  # cut or missing files: a full disk, a lost machine
+        raise UserError(f"{folder} is damaged ({type(error).__name__}): delete it, and it is made again") from error
+
+
+def _load(memory: RetrievalMemory, folder: Path) -> bool:
     content = json.loads((folder / MEMORY).read_text("utf-8"))
     if content["settings"] != json.loads(json.dumps(settings_of(memory.library, memory.config))):
         return False

@@ -12,11 +12,14 @@ import io
 import json
 import os
 import threading
+import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from rewards.errors import UserError
 
 Arrays = dict[str, np.ndarray]
 
@@ -95,6 +98,14 @@ def pack(arrays: Arrays) -> bytes:
 
 
 def unpack(data: bytes) -> Arrays:
-    """The arrays of a record."""
-    with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
-        return dict(arrays)
+    """The arrays of a record. Raises `UserError` for one that is cut."""
+    try:
+        with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
+            return dict(arrays)
+    except (ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise damaged(error) from error
+
+
+def damaged(error: Exception) -> UserError:
+    """What to tell of a record that cannot be read: writers leave whole ones, so that the disk lost something."""
+    return UserError(f"a record of the store is damaged ({error}): delete the store, or give another --cache")
