@@ -21,7 +21,7 @@ from generators.webworld.app import Session
 from generators.webworld.bank import bank
 from generators.webworld.cli import main
 from generators.webworld.closedbook import CEILING, check
-from generators.webworld.config import KINDS, PRESETS, SPLITS, config_from
+from generators.webworld.config import BOUNDS, KINDS, PRESETS, SPLITS, config_from
 from generators.webworld.fixed import DATASET_VERSION, fingerprints
 from generators.webworld.premises import holds
 from generators.webworld.questions import normalised
@@ -259,11 +259,20 @@ def test_splits_do_not_share_worlds_and_traps_come_from_the_same_split() -> None
             assert {other.kind for other in others} == {KINDS[seed % len(KINDS)]}
 
 
+@pytest.mark.parametrize("most", [False, True])
+def test_the_word_banks_last_for_the_largest_and_the_smallest_worlds(most: bool) -> None:
+    over = {name: [bounds[most]] * 2 for name, bounds in BOUNDS.items()}
+    for seed in range(4):
+        made = bundle(seed, config_from("standard", over))
+        assert len(made.questions) == sum(count for _, count in PRESETS["standard"].quotas)
+        assert len(made.trajectories) == PRESETS["standard"].trajectories
+
+
 def test_bad_input_gets_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(ValueError, match="did you mean 'standard'"):
         config_from("standart")
     assert set(PRESETS) == {"easy", "standard", "hard", "judge_free"}
-    for args in (["--config", '{"trajectoris": 9}'], ["--seed", "1500000"], ["--config", '{"trajectories": 9}']):
+    for args in (["--config", '{"trajectoris": 9}'], ["--seed", "1500000"], ["--config", '{"options": [3, 8]}']):
         assert main(["write", str(tmp_path / "x"), *args]) == 2
         error = capsys.readouterr().err
         assert error.startswith("error: ")

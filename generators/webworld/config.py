@@ -120,6 +120,17 @@ PRESETS["judge_free"] = replace(
 """Easy worlds without false premises: every question can be graded, and nearly all can be read, without a model."""
 
 
+BOUNDS: dict[str, Range] = {
+    "lists": (1, 4),
+    "forms": (1, 3),
+    "rows": (3, 20),
+    "page_size": (2, 20),
+    "fields": (3, 12),
+    "options": (3, 7),
+}
+"""What the word banks last for; seven wrong options have to be left of a choice's fourteen."""
+
+
 def config_from(preset: str | WorldConfig, over: dict[str, Any] | None = None) -> WorldConfig:
     """A preset by name with some fields replaced. Raises `ValueError`, naming the nearest name."""
     if isinstance(preset, WorldConfig):
@@ -135,6 +146,10 @@ def config_from(preset: str | WorldConfig, over: dict[str, Any] | None = None) -
     made = replace(base, **{name: _frozen(value) for name, value in over.items()})
     if made.trajectories % 2 or made.trajectories < 8:
         raise ValueError(f"trajectories must be even and at least 8, got {made.trajectories}")
+    for name, (least, most) in BOUNDS.items():
+        low, high = getattr(made, name)
+        if not least <= low <= high <= most:
+            raise ValueError(f"{name} must be a pair within {least}..{most}, got {low}, {high}")
     if not made.kinds or set(made.kinds) - set(KINDS):
         raise ValueError(f"kinds must be some of {', '.join(KINDS)}")
     return made

@@ -29,10 +29,10 @@ class Asked:
 
 
 def ask(world: World, others: Sequence[World], seen_runs: Sequence[Run] | None = None) -> tuple[Asked, ...]:
-    """The questions of a world. `others` lend the false premises and some of the wrong options."""
+    """The questions of a world. `others` lend the false premises."""
     draw = Draw(world.seed, "questions")
     seen = Seen(runs(world) if seen_runs is None else seen_runs)
-    pool = [*drafts(world, others, seen, draw), *premise_drafts(world, others, draw)]
+    pool = [*drafts(world, seen, draw), *premise_drafts(world, others, draw)]
     pool = [draft for draft in pool if all(fact in seen for fact in draft.facts)]
     if world.config.plain:
         pool = [draft for draft in pool if draft.template in PLAIN]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import combinations, product
 from typing import Any
 
@@ -27,14 +27,14 @@ OPTIONS = 8
 """Options of a multiple-choice question, as many as the longest published ones have: a guess is right one time in 8."""
 
 
-def drafts(world: World, others: Sequence[World], seen: Seen, draw: Draw) -> Iterator[Draft]:
+def drafts(world: World, seen: Seen, draw: Draw) -> Iterator[Draft]:
     """Every question that the runs of this world can answer."""
     yield from _site(world)
     yield from _catalogue(world, seen, draw)
     yield from _compared(world, draw)
     for number in range(len(world.forms)):
         yield from _form(world, number, draw)
-        yield from _steps(world, others, number, draw)
+        yield from _steps(world, number, draw)
     for number in range(len(world.listings)):
         yield from _list(world, number)
         yield from _actions(world, number, draw)
@@ -155,7 +155,7 @@ def _wrong_options(world: World, form: Form, options: tuple[str, ...], draw: Dra
     return tuple(sorted(wrong, key=lambda option: option not in elsewhere)[: OPTIONS - 1])
 
 
-def _steps(world: World, others: Sequence[World], number: int, draw: Draw) -> Iterator[Draft]:
+def _steps(world: World, number: int, draw: Draw) -> Iterator[Draft]:
     """How to reach and file a form."""
     form = world.forms[number]
     owner = next((n for n, listing in enumerate(world.listings) if listing.form == number), None)
@@ -168,12 +168,10 @@ def _steps(world: World, others: Sequence[World], number: int, draw: Draw) -> It
     path = (menu.label, listing.title, listing.new)
     slots = {"form": form.title}
     yield Draft("p_path", PROCEDURE, "ordered", ", ".join(path), facts, form.title, slots)
-    if not others:
-        return
     # Two ways at each of three forks make eight: every part stands in four options, so that none gives itself away.
     # The other way is always of the same kind as the right one; a draft's button would show by its name.
     start, thing = listing.new.split(" ", 1)
-    ends = [other.forms[0].submit for other in others if other.forms[0].submit != form.submit]
+    ends = [name for name in bank("words")["submits"] if name != form.submit]
     forks = (
         (menu.label, draw.pick([other.label for other in world.menus if other != menu])),
         (

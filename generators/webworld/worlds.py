@@ -28,7 +28,7 @@ def generate_world(seed: int, config: str | WorldConfig = "standard") -> World:
 
 
 def foils(seed: int, config: str | WorldConfig, count: int = 3) -> tuple[World, ...]:
-    """The worlds whose facts are this one's false premises and wrong options: the next seeds of the same kind.
+    """The worlds whose facts are this one's false premises: the next seeds of the same kind.
 
     They stay inside the split; which they are depends on the seed alone and not on the data set that is written.
     """
