@@ -12,11 +12,14 @@ import os
 import sys
 import time
 from collections.abc import Callable, Sequence
+from fnmatch import filter as matching
 from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
-from eval.baselines import SYSTEMS, Kit, System, build
+from eval.baselines import AGENTS, SYSTEMS, Kit, System, build
+from eval.baselines.coding.engines import AgentConfig, EngineName
+from eval.baselines.coding.scripted import SCRIPTED
 from eval.lme_export import export
 from eval.lme_judge import LmeJudge
 from eval.lme_rows import LmeRun, code_version, data_hash, open_run, summarise
@@ -64,7 +67,7 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = top.add_argument
-    add("--system", required=True, help=f"one or several, comma-separated, or all: {', '.join(SYSTEMS)}")
+    add("--system", required=True, help=f"names or patterns, comma-separated, or all: {', '.join(SYSTEMS)}")
     add("--data", required=True, type=Path, help="folder of the dataset")
     add("--out", required=True, type=Path, help="run folder; started again, the run resumes")
     add("--tier", default="small", help=f"{', '.join(TIERS)} (whole: every trajectory of the file in one haystack)")
@@ -82,8 +85,19 @@ def parser() -> argparse.ArgumentParser:
     memory("--slices", type=int, default=6, help="slices a question (default 6)")
     memory("--published-rag", action="store_true", help="dense alone, question verbatim, overlapping slices kept")
 
+    memory("--parity", action="store_true", help="as the published code does where it differs from the paper")
     memory("--writer", help="model that writes the notes (default: a template)")
     memory("--writer-base-url", help="its OpenAI-compatible endpoint")
+
+    agent = top.add_argument_group("coding agents: codex, agentrunbook_c and its ablations").add_argument
+    agent("--agent", help=f"the agent's model, or {SCRIPTED} (rules, no model)")
+    agent("--agent-base-url", help="its OpenAI-compatible endpoint; called from outside the agent's sandbox")
+    agent("--agent-engine", choices=get_args(EngineName), default="tools", help="own tool loop, or the codex program")
+    agent("--agent-api-key-var", default="OPENAI_API_KEY")
+    agent("--agent-effort", help="reasoning effort, as the model names it (published: xhigh)")
+    agent("--agent-seconds", type=float, default=1800.0, help="for one attempt (published: 1800)")
+    agent("--agent-attempts", type=int, default=3, help="at most (published: 3)")
+    agent("--agent-turns", type=int, default=30, help="replies of the model in one attempt of the tool loop")
 
     read = top.add_argument_group("reader").add_argument
     read("--reader", default="Qwen/Qwen3.5-9B", help="model at --base-url, or extractive (no model)")
@@ -123,8 +137,11 @@ def run(args: list[str]) -> int:
 
 def _run(options: argparse.Namespace) -> int:
     _check(options)
-    names = list(SYSTEMS) if options.system == "all" else [name.strip() for name in options.system.split(",")]
-    refuse_unknown(names, SYSTEMS, "system")
+    names = _systems(options.system)
+    agent = _agent(options)
+    if agent is None and options.system == "all":
+        names = [name for name in names if name not in AGENTS]
+        print(f"left out for want of --agent: {', '.join(AGENTS)}", file=sys.stderr)
     cache = options.cache.expanduser()
     dataset = open_dataset(
         options.data,
@@ -136,7 +153,15 @@ def _run(options: argparse.Namespace) -> int:
         limit=options.limit,
     )
     retrieval = _retrieval(options)
-    kit = Kit(dataset, _library(options, cache), retrieval, options.images)
+    kit = Kit(
+        dataset,
+        _library(options, cache),
+        retrieval,
+        options.images,
+        agent=agent,
+        files=cache / "files",
+        parity=options.parity,
+    )
     systems = [build(name, kit) for name in names]
     reader, judge = _reader(options), _judge(options, dataset)
     found: list[tuple[LmeRun, list[dict[str, Any]], Path]] = []
@@ -165,7 +190,16 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> None:
-    for name in ("concurrency", "slices", "context_tokens", "max_tokens", "limit"):
+    for name in (
+        "concurrency",
+        "slices",
+        "context_tokens",
+        "max_tokens",
+        "limit",
+        "agent_seconds",
+        "agent_attempts",
+        "agent_turns",
+    ):
         value = getattr(options, name)
         if value is not None and value < 1:
             raise UserError(f"--{name.replace('_', '-')} is {value}: give a positive number")
@@ -173,6 +207,33 @@ def _check(options: argparse.Namespace) -> None:
         raise UserError(f"reader '{options.reader}' needs --base-url; without a model take --reader extractive")
     if options.reader == "extractive" and options.images:
         raise UserError("the extractive reader takes no pictures: leave out --images")
+
+
+def _systems(asked: str) -> list[str]:
+    """The names in a list of names and patterns; `all` is the pattern *."""
+    patterns = [part.strip() for part in asked.split(",")]
+    names = [name for part in patterns for name in matching(SYSTEMS, "*" if part == "all" else part) or [part]]
+    refuse_unknown(names, SYSTEMS, "system")
+    return list(dict.fromkeys(names))
+
+
+def _agent(options: argparse.Namespace) -> AgentConfig | None:
+    if options.agent is None:
+        if options.agent_base_url:
+            raise UserError("--agent-base-url goes with a model: name it with --agent")
+        return None
+    if options.agent != SCRIPTED and not options.agent_base_url:
+        raise UserError(f"agent '{options.agent}' needs --agent-base-url; without a model take --agent {SCRIPTED}")
+    return AgentConfig(
+        model=options.agent,
+        base_url=options.agent_base_url,
+        engine=options.agent_engine,
+        api_key_var=options.agent_api_key_var,
+        effort=options.agent_effort,
+        seconds=options.agent_seconds,
+        attempts=options.agent_attempts,
+        turns=options.agent_turns,
+    )
 
 
 def _retrieval(options: argparse.Namespace) -> RetrievalConfig:

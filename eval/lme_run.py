@@ -21,7 +21,7 @@ from eval.rows import RunFolder, write_atomic
 from lme_v2_env.chat import EndpointError
 from lme_v2_env.dataset import Dataset
 from lme_v2_env.memory import snapshot
-from lme_v2_env.memory.api import ContextItem, Memory, RetrievalMemory
+from lme_v2_env.memory.api import ContextItem, Gathered, Memory, Prepared, RetrievalMemory
 from lme_v2_env.memory.embed import BadVectors
 from lme_v2_env.memory.store import signature
 from lme_v2_env.reader import Reader, Reading
@@ -90,6 +90,8 @@ class _Memories:
         if not isinstance(memory, RetrievalMemory):
             if self.job.system.inserts:
                 _fill(self.job, memory, haystack, domain, self.folder)
+            if isinstance(memory, Prepared):
+                memory.prepare()
             return memory
         if self._whole is None or self._domain != domain:
             self._whole, self._domain = None, domain  # the old one goes before the new one comes
@@ -182,6 +184,7 @@ def _row(job: Job, memory: Memory, question: Question, folder: Path) -> dict[str
     seconds = time.perf_counter() - started
     row |= {
         "query_seconds": seconds if job.system.queries else None,
+        "gathered": items.report if isinstance(items, Gathered) else None,
         "context": [_outline(item) for item in items],
         "evidence": _evidence(job, question, items),
         "evidence_states": [list(point[:2]) for point in job.dataset.evidence.get(question.id, ())] or None,

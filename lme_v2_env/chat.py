@@ -33,6 +33,15 @@ class Completion:
     from_reasoning: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """The assistant's message as it came: what tool calls need."""
+
+    message: dict[str, Any]
+    finish_reason: str | None
+    usage: dict[str, int]
+
+
 @dataclass
 class Endpoint:
     """An OpenAI-compatible server. Threads may share one."""
@@ -54,21 +63,28 @@ class Endpoint:
 
     def complete(self, messages: list[dict[str, Any]], **sampling: Any) -> Completion:
         """One chat completion. Raises `EndpointError`."""
-        body = self._post("chat/completions", {"model": self.model, "messages": messages, **sampling})
-        choices = body.get("choices")
-        if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
-            raise EndpointError("the reply has no choices")
-        message = choices[0].get("message") or {}
+        reply = self.exchange(messages, **sampling)
+        message, finish, usage = reply.message, reply.finish_reason, reply.usage
         content = message.get("content")
         reasoning = message.get("reasoning") or message.get("reasoning_content")
         text = content if isinstance(content, str) and content.strip() else ""
-        usage = {name: value for name, value in (body.get("usage") or {}).items() if isinstance(value, int)}
-        finish = choices[0].get("finish_reason")
         if not text and isinstance(reasoning, str) and reasoning.strip():
             return Completion(reasoning, finish, usage, from_reasoning=True)
         if not text:
             raise EndpointError(f"the reply is empty (finish_reason {finish})")
         return Completion(text, finish, usage)
+
+    def exchange(self, messages: list[dict[str, Any]], *, timeout: float | None = None, **options: Any) -> Exchange:
+        """One chat completion, the message untouched; `timeout` in place of the endpoint's own. Raises
+        `EndpointError`."""
+        payload = {"model": self.model, "messages": messages, **options}
+        body = self._post("chat/completions", payload, timeout)
+        choices = body.get("choices")
+        if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
+            raise EndpointError("the reply has no choices")
+        message = choices[0].get("message") or {}
+        usage = {name: value for name, value in (body.get("usage") or {}).items() if isinstance(value, int)}
+        return Exchange(message, choices[0].get("finish_reason"), usage)
 
     def embed(self, texts: list[str]) -> list[list[float]]:
         """One vector a text, in order. Raises `EndpointError`."""
@@ -81,7 +97,7 @@ class Endpoint:
         except (KeyError, TypeError) as error:
             raise EndpointError(f"an embedding lacks {error}") from error
 
-    def _post(self, route: str, payload: dict[str, Any]) -> dict[str, Any]:
+    def _post(self, route: str, payload: dict[str, Any], timeout: float | None = None) -> dict[str, Any]:
         import httpx
 
         if self._client is None:
@@ -93,9 +109,10 @@ class Endpoint:
             if attempt:
                 time.sleep(self.backoff * 2 ** (attempt - 1))
             try:
-                response = self._client.post(url, json=payload, headers={"Authorization": f"Bearer {key}"})
+                headers = {"Authorization": f"Bearer {key}"}
+                response = self._client.post(url, json=payload, headers=headers, timeout=timeout or self.timeout)
             except httpx.TimeoutException:
-                reason = f"no reply within {self.timeout:g} s"
+                reason = f"no reply within {timeout or self.timeout:g} s"
                 continue
             except httpx.HTTPError as error:
                 reason = f"{type(error).__name__}: {_one_line(str(error))}"

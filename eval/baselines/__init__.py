@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from lme_v2_env.dataset import Dataset
 from lme_v2_env.memory.api import Memory, RetrievalConfig
@@ -14,10 +14,18 @@ from lme_v2_env.memory.library import Library
 from lme_v2_env.trajectory import Question
 from rewards.errors import refuse_unknown
 
+if TYPE_CHECKING:
+    from eval.baselines.coding.engines import AgentConfig
+
 SYSTEMS = {
     "no_retrieval": "eval.baselines.no_retrieval",
     "rag_slice": "eval.baselines.rag",
     "rag_slice_notes": "eval.baselines.rag",
+    "codex": "eval.baselines.coding_agent",
+    "agentrunbook_c": "eval.baselines.coding_agent",
+    "agentrunbook_c_no_instruction": "eval.baselines.coding_agent",
+    "agentrunbook_c_no_manifests": "eval.baselines.coding_agent",
+    "agentrunbook_c_no_helper": "eval.baselines.coding_agent",
     "oracle_trajectories": "eval.baselines.oracle",
     "oracle_slices_notes": "eval.baselines.oracle",
 }
@@ -33,9 +41,19 @@ class Kit:
     retrieval: RetrievalConfig
     pictures: bool
     """Whether memories may return screenshots."""
+    agent: AgentConfig | None = None
+    """The model behind the coding agents, which need one."""
+    files: Path = Path("files")
+    """Where coding agents' files of trajectories are kept between runs."""
+    parity: bool = False
+    """Do as the published code does where it differs from the paper."""
 
     def picture(self) -> Callable[[str], Path] | None:
         return self.dataset.trajectories.screenshot if self.pictures else None
+
+
+AGENTS = tuple(name for name, module in SYSTEMS.items() if module == "eval.baselines.coding_agent")
+"""Systems that need a model for their agent."""
 
 
 class System(Protocol):

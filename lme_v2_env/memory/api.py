@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol, Self
+from typing import Any, Literal, Protocol, Self, runtime_checkable
 
 import numpy as np
 
@@ -42,12 +42,27 @@ class ContextItem:
     shows: tuple[tuple[str, int], ...] = ()
 
 
+class Gathered(list[ContextItem]):
+    """A context with a `report` of how it was gathered, for the question's row; the reader never sees it."""
+
+    def __init__(self, items: Iterable[ContextItem], report: Mapping[str, Any]) -> None:
+        super().__init__(items)
+        self.report = dict(report)
+
+
 class Memory(Protocol):
     """What the benchmark drives. Trajectories come in haystack order, each once."""
 
     def insert(self, trajectory: Trajectory) -> None: ...
 
     def query(self, question: str, image: bytes | None = None) -> list[ContextItem]: ...
+
+
+@runtime_checkable
+class Prepared(Protocol):
+    """A memory that has work to do between the last insert and the first query, which should not pay for it."""
+
+    def prepare(self) -> object: ...
 
 
 @dataclass(frozen=True, slots=True)
