@@ -97,6 +97,7 @@ def parser() -> argparse.ArgumentParser:
     agent("--agent-effort", help="reasoning effort, as the model names it (published: xhigh)")
     agent("--agent-seconds", type=float, default=1800.0, help="for one attempt (published: 1800)")
     agent("--agent-attempts", type=int, default=3, help="at most (published: 3)")
+    agent("--agent-command-seconds", type=float, default=30.0, help="for one command of the tool loop")
     agent("--agent-turns", type=int, default=30, help="replies of the model in one attempt of the tool loop")
 
     read = top.add_argument_group("reader").add_argument
@@ -198,6 +199,7 @@ def _check(options: argparse.Namespace) -> None:
         "limit",
         "agent_seconds",
         "agent_attempts",
+        "agent_command_seconds",
         "agent_turns",
     ):
         value = getattr(options, name)
@@ -233,6 +235,7 @@ def _agent(options: argparse.Namespace) -> AgentConfig | None:
         seconds=options.agent_seconds,
         attempts=options.agent_attempts,
         turns=options.agent_turns,
+        command_seconds=options.agent_command_seconds,
     )
 
 

@@ -72,19 +72,20 @@ SIGNS = (
 )
 """What stderr says when the sandbox has stopped something."""
 
-OUTSIDE = re.compile(r"(?<![\w.:/])(?:/(?!task|tmp|dev/null|usr|bin\b|proc\b)[\w.-]+|~|\.\.)(?:/[^\s'\";|&)]*)?")
+OUTSIDE = re.compile(r"(?<![\w.:/])(?:/(?!task|tmp|dev/null|usr|bin\b|proc\b)[\w.-]+|~|\.\.)(?:/[^\s'\";:|&)]*)?")
 """A path that leaves the agent's folder."""
 
 DENIED = re.compile(r"No such file or directory|Permission denied|cannot access|Not a directory")
 
 
-def incidents(text: str, done: Finished) -> tuple[str, ...]:
-    """What the sandbox kept the command from, by its end and by what it says on stderr. Also harmless commands can
-    meet a limit; the row says which command it was."""
+def incidents(done: Finished) -> tuple[str, ...]:
+    """What the sandbox kept a command from, by its end and by what it says on stderr. Also harmless commands can meet
+    a limit; the row says which command it was."""
     found = [str(done.stop)] if done.stop else []
     found += [name for name, pattern in SIGNS if pattern.search(done.stderr)]
-    if DENIED.search(done.stderr) and (path := OUTSIDE.search(text)):
-        found.append(f"path outside the sandbox: {path.group()[:80]}")
+    refused = [line for line in done.stderr.split("\n") if DENIED.search(line)]
+    paths = (OUTSIDE.search(line) for line in refused)
+    found += dict.fromkeys(f"path outside the sandbox: {path.group()[:80]}" for path in paths if path)
     if done.full and "disk limit" not in found:
         found.append("disk limit")
     return tuple(found)

@@ -142,7 +142,7 @@ class _Run:
             else:
                 left = self.deadline - time.monotonic()
                 done = self.sandbox.shell(text, max(0.1, min(self.loop.config.command_seconds, left)))
-                kept = Command(self.turns, text, kind_of(text), done.seconds, incidents(text, done))
+                kept = Command(self.turns, text, kind_of(text), done.seconds, incidents(done))
                 self.commands.append(kept)
                 shown = render(done, self.loop.config.shown_chars)
             self.messages.append({"role": "tool", "tool_call_id": call.get("id", ""), "content": shown})

@@ -1,10 +1,10 @@
 """A room of bubblewrap in which an agent's commands run: what they can read, write, reach and use up is listed here.
 
 Two rooms, one in the other. The outer one lives as long as an attempt: it holds the read-only files and two folders in
-memory of a fixed size, and runs nothing but a process that waits. Every command gets an inner one of its own:
-user, process, network, ipc and host name namespaces, an empty environment, limits; when it ends, or is ended, the
-kernel kills all that it has started. Root inside a user namespace is root to the process limit, so a harness that runs as root steps
-down to a user without an account before it enters.
+memory of a fixed size, and runs nothing but a process that waits. Every command gets an inner one of its own: user,
+process, network, ipc and host name namespaces, an empty environment, limits; when it ends, or is ended, the kernel
+kills all that it has started. Root is exempt from the limit of processes, in a user namespace too, so a harness that
+runs as root steps down to a user without an account before it enters.
 """
 
 from __future__ import annotations
@@ -183,13 +183,16 @@ class Sandbox:
             raise NoFile("missing") from None
         except OSError as error:
             raise NoFile(f"no plain file ({error.strerror})") from error
-        with os.fdopen(file, "rb") as handle:
-            status = os.fstat(handle.fileno())
+        try:
+            status = os.fstat(file)
             if not stat.S_ISREG(status.st_mode):
                 raise NoFile("no plain file")
             if status.st_size > most:
                 raise NoFile(f"larger than {most} bytes")
-            return handle.read(most + 1)
+            with os.fdopen(file, "rb", closefd=False) as handle:
+                return handle.read(most + 1)
+        finally:
+            os.close(file)
 
     def _enter(self) -> list[str]:
         user = ["-S", str(NOBODY), "-G", str(NOBODY)] if os.getuid() == 0 else ["-U", "--preserve-credentials"]

@@ -25,11 +25,14 @@ Policy = Callable[[Sequence[str]], str | None]
 NAMED = re.compile(r"`([^`]+)`|\"([^\"]{3,60})\"|\b((?:[A-Z][\w+-]+)(?:\s+[A-Z0-9][\w+-]*)+)")
 WORD = re.compile(r"[A-Za-z][A-Za-z0-9-]{3,}")
 COMMON = frozenset(
-    """about above after agent amount answer answers based before below between boxed both choose does each exact extra
-    field final following format from give have included indicating integer into item items largest like list many mark
-    more name only option options order other page pages portal question servicenow shown single state than that their
-    them then there these this those under used user using values what when where which with word words working would
-    your""".split()
+    re.findall(
+        r"\w+",
+        """about above after agent amount answer answers based before below between boxed both choose does each exact
+        extra field final following format from give have included indicating integer into item items largest like list
+        many mark more name only option options order other page pages portal question servicenow shown single state
+        than that their them then there these this those under used user using values what when where which with word
+        words working would your""",
+    )
 )
 ROW = re.compile(r"^\| \d+ \| (\S+) \| (.*?) \| (?:success|failure) \|", re.MULTILINE)
 COUNTED = re.compile(r"^trajectories/([^/\s]+)/trajectory\.json:(\d+)$", re.MULTILINE)
