@@ -151,7 +151,8 @@ def test_when_the_harness_is_killed_its_commands_are_gone() -> None:
         "from eval.baselines.coding.sandbox import Sandbox\n"
         "with Sandbox([]) as room: room.shell('sleep 4712 & setsid sleep 4712 & echo up > up; wait', 60)"
     )
-    harness = subprocess.Popen([sys.executable, "-c", program], cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)})
+    paths = os.pathsep.join([str(ROOT), *sys.path])
+    harness = subprocess.Popen([sys.executable, "-c", program], env={**os.environ, "PYTHONPATH": paths})
     deadline = time.monotonic() + 20
     while not any("4712" in _arguments(str(pid)) and "sleep\x00" in _arguments(str(pid)) for pid in tree(harness.pid)):
         assert time.monotonic() < deadline, "the command did not start"

@@ -47,6 +47,7 @@ TICK = 0.05
 
 SYSTEM_FOLDERS = ("/bin", "/sbin", "/lib", "/lib32", "/lib64")
 SYSTEM_FILES = ("/etc/alternatives", "/etc/ld.so.cache", "/etc/localtime")
+DEVICES = tuple(f"/dev/{name}" for name in ("null", "zero", "full", "random", "urandom", "tty"))
 
 START = (
     'echo 1000 > /proc/self/oom_score_adj; ulimit -c 0 -n 512 -u {processes} -f {file} -t {cpu}{virtual} && exec "$@"'
@@ -307,7 +308,10 @@ def _outer(mounts: Sequence[Mount], limits: Limits) -> list[str]:
         flags += ["--ro-bind-try", name, name]
     if python := _python():
         flags += [*_folders(python), "--ro-bind", str(python), str(python)]
-    flags += ["--dev", "/dev", "--bind", "/proc", "/proc"]
+    # not --dev: for its terminals bwrap would add a user namespace that its own mounts do not belong to
+    flags += ["--perms", "0755", "--dir", "/dev", "--bind", "/proc", "/proc"]
+    for name in DEVICES:
+        flags += ["--dev-bind", name, name]
     for folder in (HOME, "/tmp"):
         flags += ["--perms", "1777", "--size", size, "--tmpfs", folder]
     for mount in mounts:
