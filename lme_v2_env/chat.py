@@ -75,8 +75,8 @@ class Endpoint:
         return Completion(text, finish, usage)
 
     def exchange(self, messages: list[dict[str, Any]], *, timeout: float | None = None, **options: Any) -> Exchange:
-        """One chat completion, the message untouched; `timeout` in place of the endpoint's own. Raises
-        `EndpointError`."""
+        """One chat completion, the message untouched. `timeout` stands in for the endpoint's own, and no attempt begins
+        after it. Raises `EndpointError`."""
         payload = {"model": self.model, "messages": messages, **options}
         body = self._post("chat/completions", payload, timeout)
         choices = body.get("choices")
@@ -104,8 +104,10 @@ class Endpoint:
             self._client = httpx.Client(timeout=self.timeout)
         key = os.environ.get(self.api_key_var, "none")
         url = f"{self.base_url.rstrip('/')}/{route}"
-        reason = ""
+        reason, started = "", time.monotonic()
         for attempt in range(self.retries + 1):
+            if timeout is not None and time.monotonic() - started > timeout:
+                break
             if attempt:
                 time.sleep(self.backoff * 2 ** (attempt - 1))
             try:

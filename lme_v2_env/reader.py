@@ -146,10 +146,12 @@ class EndpointReader:
         texts = self.prompts
         parts = [_text(texts["context"] if items else texts["context"] + texts["empty"])]
         for item in items:
-            parts.append(_text(item.value + "\n\n") if item.type == "text" else _picture(Path(item.value).read_bytes()))
+            parts.append(
+                _text(item.value + "\n\n") if item.type == "text" else picture_part(Path(item.value).read_bytes())
+            )
         parts.append(_text(texts["question"] + question.text))
         if question.image is not None and self.images:
-            parts.append(_picture(question.image))
+            parts.append(picture_part(question.image))
         return [{"role": "system", "content": texts[domain]}, {"role": "user", "content": parts}]
 
 
@@ -157,7 +159,8 @@ def _text(text: str) -> dict[str, Any]:
     return {"type": "text", "text": text}
 
 
-def _picture(data: bytes) -> dict[str, Any]:
+def picture_part(data: bytes) -> dict[str, Any]:
+    """A picture as a part of a message."""
     kind = "png" if data.startswith(b"\x89PNG") else "jpeg"
     url = f"data:image/{kind};base64,{base64.b64encode(data).decode()}"
     return {"type": "image_url", "image_url": {"url": url}}

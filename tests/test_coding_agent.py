@@ -83,7 +83,7 @@ def test_a_state_counts_once_and_spans_that_do_not_exist_are_dropped() -> None:
         (Span("t", 1, 3), "the trajectory ends at state 2"),
         (Span("x", 0, 0), "no such trajectory"),
     ]
-    for data in (b"{", b"\xff", b"[" * 100_000, b'{"memory_markdown": "", "trajectory_spans": [7]}'):
+    for data in (b"{", b"9" * 5000, b"\xff", b"[" * 100_000, b'{"memory_markdown": "", "trajectory_spans": [7]}'):
         with pytest.raises(BadOutput):
             parse(data)
 
@@ -343,12 +343,13 @@ def test_the_agent_sees_neither_gold_nor_id_nor_type_nor_path(tmp_path: Path) ->
     for name in (rows[0]["image"], *(s["screenshot"] for t in trajectories for s in t["states"])):
         (world / name).parent.mkdir(parents=True, exist_ok=True)
         (world / name).write_bytes(lme_world.PNG)
-    looks = [
-        "cat question.json INSTRUCTION.md; ls -laR . /tmp; cat *.json *.md /proc/mounts /proc/*/cmdline | tr '\\0' ' '"
+    steps = [
+        "cat question.json INSTRUCTION.md; ls -laR . /tmp; cat *.json *.md /proc/mounts /proc/*/cmdline | tr '\\0' ' '",
+        f'echo \'{{"memory_markdown": "", "trajectory_spans": []}}\' > {FILE}',
     ]
 
     def policy(outputs: Sequence[str]) -> str | None:
-        return (looks + [f'echo \'{{"memory_markdown": "", "trajectory_spans": []}}\' > {FILE}', None])[len(outputs)]
+        return [*steps, None][len(outputs)]
 
     sent = ""
     for system in ("codex", "agentrunbook_c"):
@@ -361,7 +362,7 @@ def test_the_agent_sees_neither_gold_nor_id_nor_type_nor_path(tmp_path: Path) ->
     assert "question_image.png" in sent
     assert "0002.png" in sent
     assert rows[1]["question"].split("\n")[0] in sent
-    mounts = [line for line in sent.split("\\n") if line.startswith("/dev/")]
+    assert sent.count('"image_url":{') == 2 * 3  # the question's picture in each of its three requests, twice
     for secret in (
         "idcanary",
         "goldcanary",
@@ -370,7 +371,7 @@ def test_the_agent_sees_neither_gold_nor_id_nor_type_nor_path(tmp_path: Path) ->
         "question_screenshots",
         tmp_path.name,
     ):
-        assert secret not in sent, (secret, mounts)
+        assert secret not in sent, secret
 
 
 @pytest.mark.parametrize(

@@ -91,7 +91,7 @@ class FilesMemory:
         with tempfile.TemporaryDirectory(prefix="question-") as folder:
             mounts = self._mounts(place, Path(folder), question, image)
             while len(tried) < self.agent.attempts and not (tried and not tried[-1].fault):
-                tried.append(self._try(mounts))
+                tried.append(self._try(mounts, image))
         last = tried[-1]
         if last.fault and last.effort.failure:
             raise EndpointError(f"the agent's model: {last.effort.failure}")
@@ -99,9 +99,9 @@ class FilesMemory:
         report = _report(tried, dropped)
         return Gathered(context.items(last.markdown, kept, place / "trajectories"), report)
 
-    def _try(self, mounts: Sequence[Mount]) -> Tried:
+    def _try(self, mounts: Sequence[Mount], image: bytes | None) -> Tried:
         started = time.perf_counter()
-        effort = self.engine.attempt(mounts, self.agent.seconds)
+        effort = self.engine.attempt(mounts, self.agent.seconds, image)
         seconds = time.perf_counter() - started
         # a valid file counts however the attempt ended, as published
         if effort.output is None:

@@ -33,8 +33,8 @@ class Engine(Protocol):
     @property
     def settings(self) -> dict[str, Any]: ...
 
-    def attempt(self, mounts: Sequence[Mount], seconds: float) -> Effort:
-        """Let the agent work until it ends or the time is up."""
+    def attempt(self, mounts: Sequence[Mount], seconds: float, picture: bytes | None) -> Effort:
+        """Let the agent work until it ends or the time is up. `picture` is the question's, for a model that sees."""
         ...
 
 

@@ -60,7 +60,8 @@ class CodexEngine:
     def settings(self) -> dict[str, Any]:
         return {"engine": "codex", "version": self.version, "model": self.model, "effort": self.effort}
 
-    def attempt(self, mounts: Sequence[Mount], seconds: float) -> Effort:
+    def attempt(self, mounts: Sequence[Mount], seconds: float, picture: bytes | None) -> Effort:
+        shown = [mount.target for mount in mounts if picture is not None and "/question_image." in mount.target]
         with tempfile.TemporaryDirectory(prefix="model-") as folder, as_file(_script()) as script:
             socket = Path(folder, "model.sock")
             own = [_folder(self.program), Mount(socket, SOCKET), Mount(script, FORWARDER)]
@@ -68,7 +69,7 @@ class CodexEngine:
                 serving(socket, self.base_url, self.api_key_var) as gateway,
                 Sandbox([*mounts, *own], self.limits) as sandbox,
             ):
-                done = sandbox.run(self._command(), seconds, {"CODEX_HOME": "/tmp/codex", "HOME": "/tmp"})
+                done = sandbox.run(self._command(shown), seconds, {"CODEX_HOME": "/tmp/codex", "HOME": "/tmp"})
                 output, missing = collect(sandbox)
                 failure = gateway.failure
         if output is None and done.code:
@@ -77,14 +78,15 @@ class CodexEngine:
         ended = TIME_UP if done.stop is Stop.TIME else str(done.stop or DONE)
         return Effort(output, missing, ended, tuple(commands), turns, usage, failure)
 
-    def _command(self) -> list[str]:
+    def _command(self, pictures: Sequence[str]) -> list[str]:
         provider = f'{{name="endpoint", base_url="http://127.0.0.1:{PORT}/v1", wire_api="responses"}}'
         settings = {"model_provider": '"endpoint"', "model_providers.endpoint": provider, "web_search": '"disabled"'}
         if self.effort:
             settings["model_reasoning_effort"] = json.dumps(self.effort)
         options = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
         codex = [_inside(self.program), "exec", "-C", HOME, "--skip-git-repo-check", "--json", "--ephemeral"]
-        codex += ["--dangerously-bypass-approvals-and-sandbox", "-m", self.model, *options, PROMPT]
+        codex += ["--dangerously-bypass-approvals-and-sandbox", "-m", self.model, *options]
+        codex += [*(f"--image={name}" for name in pictures), "--", PROMPT]
         start = f"mkdir -p /tmp/codex && exec python3 {FORWARDER} {SOCKET} {PORT} {shlex.join(codex)}"
         return ["bash", "--noprofile", "--norc", "-c", start]
 

@@ -18,6 +18,7 @@ from eval.baselines.coding.instruct import PROMPT
 from eval.baselines.coding.output import FILE
 from eval.baselines.coding.sandbox import Finished, Limits, Mount, Sandbox
 from lme_v2_env.chat import Endpoint, EndpointError, Exchange
+from lme_v2_env.reader import picture_part
 
 SYSTEM = (
     "You work in a folder of files with one tool, a bash shell. Every call starts in the same folder; files stay, "
@@ -37,6 +38,9 @@ SHELL: dict[str, Any] = {
         },
     },
 }
+
+LONGEST_COMMAND = 100_000
+"""Bytes; Linux takes 128 KiB for an argument."""
 
 DROPPED = "(older output, dropped to save room)"
 
@@ -75,16 +79,18 @@ class ToolLoop:
             "sampling": dict(config.sampling),
         }
 
-    def attempt(self, mounts: Sequence[Mount], seconds: float) -> Effort:
+    def attempt(self, mounts: Sequence[Mount], seconds: float, picture: bytes | None) -> Effort:
         deadline = time.monotonic() + seconds
         with Sandbox(mounts, self.config.limits) as sandbox:
-            run = _Run(self, sandbox, deadline)
-            failure, ended = "", DONE
+            run = _Run(self, sandbox, deadline, picture)
+            failure = ""
             try:
                 ended = run.play()
             except EndpointError as error:
-                failure = str(error)
-                ended = TIME_UP if time.monotonic() >= deadline else "endpoint failed"
+                late = time.monotonic() >= deadline
+                ended = TIME_UP if late else "endpoint failed"
+                # a reply that the deadline cut off is no failure, one that never came is
+                failure = "" if late and run.turns > 1 else str(error)
             output, missing = collect(sandbox)
         return Effort(output, missing, ended, tuple(run.commands), run.turns, dict(run.usage), failure)
 
@@ -92,11 +98,12 @@ class ToolLoop:
 class _Run:
     """The conversation of one attempt."""
 
-    def __init__(self, loop: ToolLoop, sandbox: Sandbox, deadline: float) -> None:
+    def __init__(self, loop: ToolLoop, sandbox: Sandbox, deadline: float, picture: bytes | None) -> None:
         self.loop, self.sandbox, self.deadline = loop, sandbox, deadline
+        asked = PROMPT if picture is None else [{"type": "text", "text": PROMPT}, picture_part(picture)]
         self.messages: list[dict[str, Any]] = [
             {"role": "system", "content": SYSTEM},
-            {"role": "user", "content": PROMPT},
+            {"role": "user", "content": asked},
         ]
         self.commands: list[Command] = []
         self.usage: Counter[str] = Counter()
@@ -111,7 +118,7 @@ class _Run:
                 return TIME_UP
             self.turns += 1
             reply = self._ask(left)
-            calls = reply.message.get("tool_calls") or []
+            calls = [call for call in reply.message.get("tool_calls") or [] if isinstance(call, dict)]
             if calls:
                 self._act(calls)
             elif reminded or collect(self.sandbox)[0] is not None:
@@ -138,7 +145,7 @@ class _Run:
         for call in calls:
             text = _command(call)
             if text is None:
-                shown = 'error: call the tool shell with {"command": "..."}'
+                shown = f'error: call the tool shell with {{"command": "..."}}, at most {LONGEST_COMMAND} bytes'
             else:
                 left = self.deadline - time.monotonic()
                 done = self.sandbox.shell(text, max(0.1, min(self.loop.config.command_seconds, left)))
@@ -149,14 +156,17 @@ class _Run:
 
 
 def _command(call: dict[str, Any]) -> str | None:
+    """The command that a call asks for, or None when the call makes no sense."""
     function = call.get("function") or {}
     try:
         arguments = json.loads(function.get("arguments") or "")
-    except (json.JSONDecodeError, TypeError):
+    except (ValueError, TypeError, RecursionError):
         return None
     text = arguments.get("command") if isinstance(arguments, dict) else None
-    # a NUL cannot be part of an argument of a program
-    return text.replace("\0", "") if function.get("name") == "shell" and isinstance(text, str) and text else None
+    if function.get("name") != "shell" or not isinstance(text, str):
+        return None
+    plain = text.replace("\0", "").encode("utf-8", "replace")  # neither can be an argument of a program
+    return plain.decode() if 0 < len(plain) <= LONGEST_COMMAND else None
 
 
 def render(done: Finished, most: int) -> str:

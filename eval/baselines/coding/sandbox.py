@@ -208,14 +208,15 @@ class Sandbox:
             for stream, held in ((process.stdout, out), (process.stderr, errors)):
                 os.set_blocking(stream.fileno(), False)
                 ready.register(stream, selectors.EVENT_READ, held)
-            stop = self._until_closed(process.pid, ready, started + seconds)
-            if stop is None:
-                try:
+            try:
+                stop = self._until_closed(process.pid, ready, started + seconds)
+                if stop is None:
                     process.wait(max(0.0, started + seconds - time.monotonic()))
-                except subprocess.TimeoutExpired:
-                    stop = Stop.TIME
-            process.kill()  # its children die with it: they are in its process namespace
-            process.wait()
+            except subprocess.TimeoutExpired:
+                stop = Stop.TIME
+            finally:  # also when the harness is interrupted
+                process.kill()  # its children die with it: they are in its process namespace
+                process.wait()
         return Finished(
             code=None if stop else process.returncode,
             stdout=out.decode("utf-8", "replace"),
