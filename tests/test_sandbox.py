@@ -75,6 +75,8 @@ def test_commands_see_their_folder_a_plain_environment_and_no_rights(room: Sandb
         "kill -9 1 && test ! -d /proc/1",
         "python3 -c 'import ctypes; raise SystemExit(ctypes.CDLL(None).ptrace(16, 1, 0, 0) != 0)'",
         "python3 -c 'import socket; socket.socket(40, 1)'",
+        "python3 -c 'import os; os.memfd_create(\"unseen\")'",
+        "python3 -c 'import ctypes; raise SystemExit(ctypes.CDLL(None).shmget(0, 4096, 0o1600) < 0)'",
         "nsenter -t 1 -m true",
         "dd if=/dev/vda of=/dev/null count=1",
         "mknod node b 254 0",
@@ -97,11 +99,13 @@ def test_neither_the_network_nor_a_server_on_this_machine_is_there(room: Sandbox
 
 def test_limits_end_a_command_and_the_next_one_runs(room: Sandbox) -> None:
     eater = "python3 -c 'held = [b\"x\" * (20 << 20) for _ in range(6)]; import time; time.sleep(9)'"
+    shared = "python3 -c 'import mmap, time; mmap.mmap(-1, 300 << 20).write(b\"x\" * (300 << 20)); time.sleep(9)'"
     ended = {
         "trap '' TERM INT HUP; while :; do sleep 1; done": Stop.TIME,
         "head -c 10G /dev/zero": Stop.OUTPUT,
         "head -c 10G /dev/zero >&2": Stop.OUTPUT,
         f"{eater} & {eater} & {eater} & wait": Stop.MEMORY,
+        shared: Stop.MEMORY,
         "mkdir many; cd many; for i in $(seq 9000); do : > $i; done; sleep 3": Stop.FILES,
     }
     for command, stop in ended.items():

@@ -24,6 +24,9 @@ LOCAL_TOOLS = ("function", "custom", "local_shell", "namespace")
 LARGEST = 64 << 20
 """Bytes of a request."""
 
+AT_ONCE, ALTOGETHER = 4, 1000
+"""Requests of one attempt: a command in the sandbox could ask, too."""
+
 
 @contextmanager
 def serving(place: Path, base_url: str, api_key_var: str) -> Generator[Gateway, None, None]:
@@ -48,10 +51,22 @@ class Gateway(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
         self.base_url, self.timeout_s = base_url.rstrip("/"), timeout
         self.key = os.environ.get(api_key_var, "none")
         self.failure = ""
+        self.asked = 0
+        self.slots = threading.BoundedSemaphore(AT_ONCE)
 
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.0"  # the end of the connection ends a stream
+
+    timeout = 600
+    """Seconds without a byte of a request."""
+
+    def handle(self) -> None:
+        gateway = cast(Gateway, self.server)
+        with gateway.slots:
+            gateway.asked += 1
+            if gateway.asked <= ALTOGETHER:
+                super().handle()
 
     def do_GET(self) -> None:
         if self.path.split("?")[0].endswith("/models"):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
-PAGE = os.sysconf("SC_PAGE_SIZE")
+HELD = re.compile(r"^Rss(?:Anon|Shmem):\s+(\d+) kB", re.MULTILINE)
 
 
 def tree(pid: int) -> Iterator[int]:
@@ -27,12 +28,19 @@ def tree(pid: int) -> Iterator[int]:
 
 
 def resident_bytes(pid: int) -> int:
-    """Memory of the tree that is its own (anonymous pages)."""
-    pages = 0
+    """Memory that the tree holds: anonymous and shared pages; what is shared counts for each that shares it."""
+    kilobytes = 0
     for current in tree(pid):
         try:
-            fields = Path(f"/proc/{current}/statm").read_text().split()
+            text = Path(f"/proc/{current}/status").read_text()
         except OSError:
             continue
-        pages += int(fields[1]) - int(fields[2])
-    return pages * PAGE
+        kilobytes += sum(map(int, HELD.findall(text)))
+    return kilobytes << 10
+
+
+def machine_is_short() -> bool:
+    """Whether the machine has under a twentieth of its memory left."""
+    text = Path("/proc/meminfo").read_text()
+    total, left = (int(text.split(f"{name}:")[1].split()[0]) for name in ("MemTotal", "MemAvailable"))
+    return left * 20 < total

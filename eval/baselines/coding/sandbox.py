@@ -24,7 +24,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Self
 
-from eval.baselines.coding.processes import resident_bytes
+from eval.baselines.coding.processes import machine_is_short, resident_bytes
 from eval.baselines.coding.seccomp import program
 from rewards.errors import UserError
 
@@ -79,7 +79,7 @@ class Limits:
     processes: int = 128
     memory_bytes: int = 2 << 30
     """All processes together, looked at 20 times a second."""
-    virtual_bytes: int | None = 4 << 30
+    virtual_bytes: int | None = 2 << 30
     """Address space of each process; None for programs that reserve more than they use."""
     disk_bytes: int = 256 << 20
     """The attempt's folder, and as much again for /tmp. They live in memory."""
@@ -247,7 +247,8 @@ class Sandbox:
         return None
 
     def _used(self, pid: int, before: int) -> Stop | None:
-        if resident_bytes(pid) > self.limits.memory_bytes:
+        # the second for memory that belongs to no process; what runs here goes before anything else does
+        if resident_bytes(pid) > self.limits.memory_bytes or machine_is_short():
             return Stop.MEMORY
         return Stop.FILES if self._files() > max(self.limits.files, before) else None
 

@@ -1,8 +1,9 @@
 """System calls that the sandbox refuses: what namespaces do not contain.
 
 Sockets of other families than unix, internet and netlink (AF_VSOCK talks to a hypervisor past every network
-namespace), kernel keyrings, and the parts of the kernel that a search through files does not need. A classic BPF
-program, as the kernel takes it (linux/filter.h, linux/seccomp.h).
+namespace), kernel keyrings, memory that belongs to no process and would be counted nowhere, and the parts of the kernel
+that a search through files does not need. A classic BPF program, as the kernel takes it (linux/filter.h,
+linux/seccomp.h).
 """
 
 from __future__ import annotations
@@ -33,12 +34,13 @@ class Machine:
     audit: int
     socket: int
     refused: tuple[int, ...]
-    """ptrace, add_key, request_key, keyctl, bpf, perf_event_open, userfaultfd, io_uring_setup."""
+    """ptrace, add_key, request_key, keyctl, bpf, perf_event_open, userfaultfd, io_uring_setup,
+    memfd_create, memfd_secret, shmget."""
 
 
 MACHINES = {
-    "x86_64": Machine(0xC000003E, 41, (101, 248, 249, 250, 321, 298, 323, 425)),
-    "aarch64": Machine(0xC00000B7, 198, (117, 217, 218, 219, 280, 241, 282, 425)),
+    "x86_64": Machine(0xC000003E, 41, (101, 248, 249, 250, 321, 298, 323, 425, 319, 447, 29)),
+    "aarch64": Machine(0xC00000B7, 198, (117, 217, 218, 219, 280, 241, 282, 425, 279, 447, 194)),
 }
 
 
