@@ -10,6 +10,7 @@ endif
 BIN := .venv/bin
 PY := $(BIN)/python
 RUN ?= runs/quick
+PROOF ?= runs/proof
 MODEL ?= smollm2-135m
 TRAIN ?=
 PLAIN := --wording plain --no-dates --budget 200 --max-tokens 48 --batch-size 60
@@ -22,6 +23,7 @@ REAL := $(EVAL) --data oracle --n 12 --fitting
 help:
 	@echo "make train   set up, then train and evaluate the small model on this machine (under 30 minutes on 2 cores)"
 	@echo "make test    set up both verifiers versions, then lint, type-check and test (under 10 minutes)"
+	@echo "make proof   three seeds x two lambdas, about an hour each on 2 cores; resumes (docs/results)"
 	@echo "make setup   the virtual environment in .venv only"
 	@echo "make clean   remove the environments (runs/ stays)"
 
@@ -44,6 +46,11 @@ train: setup
 	@echo; $(PY) -m eval compare $(RUN)/eval/base/bounded $(RUN)/eval/trained/bounded
 	@echo; $(PY) -m eval compare $(RUN)/eval/warm/bounded $(RUN)/eval/trained/bounded
 	@echo; echo "adapter: $(RUN)/adapter   rows: $(RUN)/eval/*/*/rows.jsonl   plot: $(RUN)/summary.png"
+
+# Hours: three seeds x two lambdas. Resumes; `python -m train.proof status` tells what is left. Results are committed.
+proof: setup
+	$(PY) -m train.proof run --out $(PROOF)
+	$(PY) -m eval proof $(PROOF) --out docs/results/supersede_proof
 
 lint: setup
 	.venv/bin/ruff check .

@@ -9,8 +9,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -19,6 +20,7 @@ from typing import Any, ClassVar, Protocol
 from eval.stats import UNSCORED_LIMIT, wilson
 from rewards.currency import GRADER_VERSION
 from rewards.errors import UserError
+from supersede_env.diagnosis import DIAGNOSES, diagnose
 from supersede_env.episode import Episode
 from supersede_env.scoring import Outcome, grade_answer, metrics
 
@@ -84,6 +86,7 @@ def scored_row(
         "explanation": grade.explanation,
         **_task_fields(episode),
         **outcome.to_record(),
+        "diagnosis": diagnose(episode, outcome, grade.verdict),
         "metrics": metrics(episode, outcome, grade.verdict),
         "grader_version": GRADER_VERSION,
         **extra,
@@ -211,7 +214,8 @@ def not_written(file: Path, error: OSError) -> UserError:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Counts over a run's rows; rates are over scored rows."""
+    """Counts over a run's rows; rates are over scored rows. `lost` counts `supersede_env.diagnosis.DIAGNOSES` of the
+    rows that were not answered correctly."""
 
     scored: int
     unscored: dict[str, int]
@@ -219,6 +223,7 @@ class Summary:
     low: float
     high: float
     rates: dict[str, float]
+    lost: dict[str, int] = field(default_factory=dict)
 
     @property
     def invalid(self) -> bool:
@@ -241,7 +246,9 @@ def summarise(rows: Sequence[Mapping[str, Any]]) -> Summary:
     interval = wilson(accuracy * tasks, tasks)
     names = scored[0]["metrics"]
     rates = {name: sum(row["metrics"][name] for row in scored) / len(scored) for name in names}
-    return Summary(len(scored), unscored, accuracy, interval.low, interval.high, rates)
+    found = Counter(row.get("diagnosis") for row in scored)
+    lost = {word: found[word] for word in DIAGNOSES if found[word] and word != "answered"}
+    return Summary(len(scored), unscored, accuracy, interval.low, interval.high, rates, lost)
 
 
 def describe(name: str, summary: Summary, excluded: Sequence[Sequence[str]]) -> list[str]:
@@ -256,6 +263,9 @@ def describe(name: str, summary: Summary, excluded: Sequence[Sequence[str]]) -> 
             f" · refused {rates['is_refused']:.1%} · gold in notes {rates['gold_in_notes']:.1%}"
             f" · cut {rates['overflows']:.2f} a rollout"
         ]
+        if set(summary.lost) - {"unknown"}:
+            words = ", ".join(f"{word.replace('_', ' ')} {count}" for word, count in summary.lost.items())
+            lines.append(f"  where the fact was lost: {words}")
     lines += [f"  excluded {row}: {reason}" for row, reason in excluded]
     lines += [f"  unscored: {count} row(s): {reason}" for reason, count in summary.unscored.items()]
     if summary.invalid:

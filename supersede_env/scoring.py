@@ -11,8 +11,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from rewards.currency import Grade, grade, mentions_value
+from rewards.text import drop_reasoning
 from supersede_env.episode import Episode
 from supersede_env.protocol import NotesRollout
+
+LONGEST_TAIL = 1_000
+"""Characters kept of what was cut off: enough to see which fact it was, whatever a model writes."""
 
 VERDICTS = ("correct", "stale", "hedged", "wrong", "refused")
 
@@ -21,7 +25,8 @@ VERDICTS = ("correct", "stale", "hedged", "wrong", "refused")
 class Outcome:
     """What a rollout left behind; all that scoring needs, JSON-ready, so that a saved run can be scored again.
 
-    `notes` has one entry a session (empty in the full-context condition).
+    `notes` has one entry a session (empty in the full-context condition); `cut_off` the text that the budget cut from
+    each, at most `LONGEST_TAIL` characters of it.
     """
 
     answer: str
@@ -29,14 +34,17 @@ class Outcome:
     overflows: int
     empty_notes: int
     turns: int
+    cut_off: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, rollout: NotesRollout) -> Outcome:
         """The outcome of a finished rollout."""
         if rollout.answer is None:
             raise ValueError("the rollout has no answer yet")
-        notes = tuple(step.kept for step in rollout.history if step.kind == "notes")
-        return cls(rollout.answer, notes, rollout.overflows, rollout.empty_notes, len(rollout.history))
+        steps = [step for step in rollout.history if step.kind == "notes"]
+        tails = tuple(drop_reasoning(s.reply).strip()[rollout.config.budget :][:LONGEST_TAIL] for s in steps)
+        notes = tuple(step.kept for step in steps)
+        return cls(rollout.answer, notes, rollout.overflows, rollout.empty_notes, len(rollout.history), tails)
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Outcome:
@@ -46,6 +54,7 @@ class Outcome:
             overflows=record["overflows"],
             empty_notes=record["empty_notes"],
             turns=record["turns"],
+            cut_off=tuple(record.get("cut_off", ())),  # runs saved before it was kept have none
         )
 
     def to_record(self) -> dict[str, Any]:
@@ -55,6 +64,7 @@ class Outcome:
             "overflows": self.overflows,
             "empty_notes": self.empty_notes,
             "turns": self.turns,
+            "cut_off": list(self.cut_off),
         }
 
 

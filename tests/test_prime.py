@@ -304,6 +304,12 @@ def test_rl_itself_takes_the_file(real: prime.Installation, tmp_path: Path) -> N
 
 
 @needs_prime_rl
+def test_sft_itself_takes_its_file(real: prime.Installation, tmp_path: Path) -> None:
+    command = [str(real.rl.with_name("sft")), "@", str(ROOT / "configs/supersede_sft.toml"), "--dry-run"]
+    done = subprocess.run([*command, "--output-dir", str(tmp_path)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_a_saved_trace_becomes_n_plus_1_samples_with_only_sampled_tokens_trained(
     real: prime.Installation, tmp_path: Path
 ) -> None:

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from tests.tiny import tiny_policy
-from train.grpo import advantages, policy_loss
+from train.grpo import Normalisation, advantages, kl_to_base, policy_loss, turn_advantages
 from train.local_config import LoraSettings
 from train.optimizer import MasterAdamW, adapter_parameters, add_adapter
 
@@ -28,6 +28,38 @@ WORDS = [f"w{i}" for i in range(30)]
 )
 def test_advantage_is_reward_minus_group_mean(rewards: list[float | None], expected: list[float] | None) -> None:
     assert advantages(rewards) == expected
+
+
+@pytest.mark.parametrize(
+    ("normalisation", "expected"),
+    [("none", [0.75, -0.25, -0.25, -0.25]), ("std", [3**0.5, *[-(3**-0.5)] * 3]), ("mean", [3.0, -1.0, -1.0, -1.0])],
+)
+def test_normalisations(normalisation: Normalisation, expected: list[float]) -> None:
+    assert advantages([1.0, 0.0, 0.0, 0.0], normalisation) == pytest.approx(expected)
+    assert advantages([0.0, 0.0], normalisation) is None
+
+
+def test_a_turn_is_judged_beside_the_same_turn_of_its_group() -> None:
+    rewards, turns = [1.0, 0.0, None], [3, 3, 1]
+    credits = [(1.0, None, None), (0.0, None, None), ()]
+    assert turn_advantages(rewards, credits, turns) == [[0.5] * 3, [-0.5] * 3, [0.0]]
+    assert turn_advantages(rewards, credits, turns, turn_weight=2.0) == [[1.5, 0.5, 0.5], [-1.5, -0.5, -0.5], [0.0]]
+    same = [0.0, 0.0, None]
+    assert turn_advantages(same, credits, turns) is None
+    assert turn_advantages(same, credits, turns, turn_weight=1.0) == [[0.5, 0, 0], [-0.5, 0, 0], [0.0]]
+
+
+def test_kl_and_its_gradient_equal_their_definition() -> None:
+    """Summed over the vocabulary, the estimator is the exact divergence; its gradient is that of exp(d) - d - 1."""
+    generator = torch.Generator().manual_seed(0)
+    logits = torch.randn(2, 7, generator=generator, dtype=torch.float64)
+    now, base = logits.log_softmax(-1)
+    estimates = torch.stack([kl_to_base(now[k : k + 1], base[k : k + 1]) for k in range(7)])
+    assert float((now.exp() * estimates).sum()) == pytest.approx(float((now.exp() * (now - base)).sum()))
+    leaf = now.clone().requires_grad_()
+    kl_to_base(leaf, base).backward()
+    assert leaf.grad is not None
+    assert leaf.grad.tolist() == pytest.approx([1 - math.exp(b - n) for n, b in zip(now, base, strict=True)])
 
 
 def test_gradient_of_the_batch_equals_a_float64_reference() -> None:

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -29,8 +30,8 @@ from train.checkpoint import RunFolder
 from train.local import train
 from train.local_config import LocalConfig, LoraSettings, WarmStart, load_config
 from train.policy import LocalPolicy
-from train.rollouts import Limits, play
-from train.warm import oracle_examples
+from train.rollouts import play
+from train.supersede import SupersedeTask, oracle_examples
 
 WORDS = ["Oslo", "Rome", "Paris", "Lima", "none"]
 
@@ -95,7 +96,7 @@ def test_reward_improves_on_a_bandit(tmp_path: Path) -> None:
 
 def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     warm = {"data": DataConfig(data="train", preset="quick"), "warm_start": WarmStart(steps=3, episodes=1, lr=0.01)}
-    monkeypatch.setattr("train.rollouts.grade_answer", coin)
+    monkeypatch.setattr("train.supersede.grade_answer", coin)
     whole = bandit(tmp_path, "whole", steps=5, **warm)
     assert train(whole, even_policy()) == 0
     for stop_after in ("warm.jsonl:1", "warm.jsonl:3", "metrics.jsonl:3"):
@@ -174,17 +175,17 @@ def test_the_policy_gets_the_protocols_prompts_and_nothing_else(monkeypatch: pyt
 
     monkeypatch.setattr(LocalPolicy, "generate", recording)
     protocol = ProtocolConfig(budget=40, wording="plain")
-    episodes = [Episode.from_record(record(i, 1 + i % 3)) for i in range(5)]
-    played = play(policy, episodes, protocol, Limits(8, 4), temperature=1.0, seed="s")
+    config = LocalConfig(protocol=protocol, max_notes_tokens=8, max_answer_tokens=4)
+    tasks = [SupersedeTask(record(i, 1 + i % 3), config) for i in range(5)]
+    played = play(policy, [task.start() for task in tasks], temperature=1.0, seed="s")
     expected = []
-    for one in played:
-        rollout = NotesRollout(one.episode.view, protocol)
+    for task, one in zip(tasks, played, strict=True):
+        rollout = NotesRollout(task.episode.view, protocol)
         for turn in one.turns:
             expected.append(rollout.prompt())
             assert len(turn.token_ids) <= (4 if len(rollout.history) + 1 == rollout.num_turns else 8)
             rollout.step(turn.text)
-        assert one.outcome is not None
-        assert rollout.answer == one.outcome.answer
+        assert rollout.answer == one.result.record["answer"]
     assert sorted(map(json.dumps, sent)) == sorted(map(json.dumps, expected))
 
 
@@ -198,6 +199,95 @@ def test_warm_start_examples_are_oracle_replies_to_the_protocols_prompts() -> No
             rollout.step(example.reply)
         assert rollout.answer == generated["history"]["oracle_answer"]
         assert [e.reply for e in examples[:-1]] == generated["history"]["oracle_notes"]
+
+
+def test_only_generated_histories_credit_a_turn_with_the_value_that_is_true_after_it() -> None:
+    config = LocalConfig(protocol=ProtocolConfig(budget=400, wording="plain"))
+    seen: set[float | None] = set()
+    for generated in generated_records(DataConfig(data="train", preset="curriculum", num_episodes=20)):
+        oracle, empty = (SupersedeTask(generated, config).start() for _ in range(2))
+        for note in generated["history"]["oracle_notes"]:
+            oracle.step(note)
+            empty.step("")
+        for play_ in (oracle, empty):
+            play_.step("no idea")
+        credits = oracle.result().credits
+        seen |= set(credits)
+        assert len(credits) == len(generated["sessions"]) + 1
+        assert credits[-1] is None
+        assert set(empty.result().credits) <= {0.0, None}
+        assert sum(c == 0.0 for c in credits) <= 1, generated["id"]
+    assert {1.0, None} <= seen
+    plain = SupersedeTask(record(0, 2), config).start()
+    for _ in range(3):
+        plain.step("Oslo")
+    assert plain.result().credits == (None,) * 3
+
+
+def test_further_rounds_are_played_until_enough_groups_vary(tmp_path: Path) -> None:
+    same = bandit(
+        tmp_path,
+        steps=2,
+        varied_groups=2,
+        max_rounds=3,
+        data=DataConfig(data=episodes_file(tmp_path, gold="Lagos", stale=["Quito"])),
+    )
+    assert train(same, even_policy()) == 0
+    assert [(row["groups"], row["varied_groups"]) for row in metrics(same)] == [(6, 0), (6, 0)]
+    varied = bandit(tmp_path, "varied", steps=2, varied_groups=2, max_rounds=3)
+    assert train(varied, even_policy()) == 0
+    assert all(row["varied_groups"] >= 2 and row["groups"] < 6 for row in metrics(varied))
+
+
+def test_kl_holds_the_policy_near_the_base_model(tmp_path: Path) -> None:
+    runs = [bandit(tmp_path, f"kl-{weight}", steps=6, kl_weight=weight) for weight in (1e-9, 3.0)]
+    for config in runs:
+        assert train(config, even_policy()) == 0
+    free, held = ([row["kl"] or 0 for row in metrics(config)] for config in runs)
+    assert free[0] == held[0] == pytest.approx(0, abs=1e-6), "the adapter begins as the base model"
+    assert 0 < max(held) < max(free) / 2
+
+
+def test_length_weight_is_part_of_the_reward(tmp_path: Path) -> None:
+    config = bandit(tmp_path, steps=1, length_weight=1.0, protocol=ProtocolConfig(budget=20))
+    assert train(config, even_policy()) == 0
+    values = {"correct": 1.0, "stale": -0.5, "hedged": 0.5}
+    for row in metrics(config, "rollouts.jsonl"):
+        shares = [len(note) / 20 for note in row["notes"]]
+        verdict = values.get(row["verdict"], 0.0)
+        assert row["reward"] == pytest.approx(verdict - sum(shares) / len(shares)), row
+
+
+def test_one_process_a_training_folder(tmp_path: Path) -> None:
+    config = bandit(tmp_path, steps=1)
+    with RunFolder(Path(config.output)).only_writer(), pytest.raises(UserError, match="in use by another process"):
+        train(config, even_policy())
+    assert train(config, even_policy()) == 0
+
+
+def test_kill_9_at_any_moment_then_resume_gives_the_uninterrupted_run(tmp_path: Path) -> None:
+    policy = even_policy()
+    policy.model.save_pretrained(tmp_path / "model")
+    policy.tokenizer.save_pretrained(tmp_path / "model")
+    command = [sys.executable, "-m", "train.cli", "train", "--env", "supersede", "--engine", "local"]
+    command += ["--model", str(tmp_path / "model"), "--steps", "6", "--checkpoint_every", "1", "--groups", "2"]
+    command += ["--group_size", "4", "--warm_start.steps", "3", "--max_notes_tokens", "4", "--dtype", "fp32"]
+    command += ["--turn_weight", "1.0", "--max_minutes", "None"]  # random words: credits vary where rewards do not
+    whole, parts = (LocalConfig(output=str(tmp_path / name)) for name in ("whole", "parts"))
+    subprocess.run([*command, "--output", whole.output], check=True, capture_output=True)
+    logs = ("warm.jsonl", "metrics.jsonl")
+    for kill_after in (2, 6):  # lines in the logs: while warm, and in GRPO
+        running = subprocess.Popen([*command, "--output", parts.output, "--resume"], stderr=subprocess.DEVNULL)
+        while running.poll() is None:
+            lines = sum(len(RunFolder(Path(parts.output)).rows(log)) for log in logs if Path(parts.output).is_dir())
+            if lines >= kill_after:
+                running.kill()
+            time.sleep(0.01)
+    subprocess.run([*command, "--output", parts.output, "--resume"], check=True, capture_output=True)
+    for log in (*logs, "rollouts.jsonl"):
+        assert lasting(metrics(parts, log)) == lasting(metrics(whole, log)), log
+    assert all(torch.equal(adapter(parts)[name], tensor) for name, tensor in adapter(whole).items())
+    assert len(metrics(whole)) == 6
 
 
 @pytest.fixture
@@ -281,6 +371,10 @@ BAD = [
     (["--dtype", "fp16"], "option 'dtype'"),
     (["--temperature", "0"], "temperature is 0"),
     (["--config", "/nowhere.toml"], "no such file"),
+    (["--normalisation", "mean"], "set stale_weight and length_weight to 0"),
+    (["--normalisation", "median"], "option 'normalisation'"),
+    (["--varied_groups", "13"], "max_rounds x groups is 3 x 4"),
+    (["--curriculum.presets", "quick", "hart"], "unknown preset 'hart'; did you mean 'hard'?"),
 ]
 
 

@@ -12,11 +12,13 @@ moments) and every one has state.json. Nothing is pickled.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -126,6 +128,29 @@ class RunFolder:
             handle.write("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
             handle.flush()
             os.fsync(handle.fileno())
+
+    def rows(self, log: str) -> list[dict[str, Any]]:
+        """All lines of a log."""
+        file = self.root / log
+        return [json.loads(line) for line in file.read_text("utf-8").splitlines()] if file.is_file() else []
+
+    @contextmanager
+    def only_writer(self) -> Generator[None]:
+        """Hold the folder's lock. Raises `UserError` when another process trains into it.
+
+        The kernel drops the lock when its holder dies, so a killed run never leaves one behind.
+        """
+        self.root.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(self.root / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            yield
+        except BlockingIOError:
+            raise UserError(
+                f"{self.root} is in use by another process: wait for it, or give another --output"
+            ) from None
+        finally:
+            os.close(descriptor)
 
     def finish(self, checkpoint: Path) -> Path:
         """Copy the checkpoint's adapter to `adapter/`."""

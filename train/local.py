@@ -20,16 +20,15 @@ from typing import Any
 import torch
 
 from rewards.errors import UserError
-from supersede_env.data import FIRST_VALIDATION_SEED, DataConfig, generated_records, load_episodes
-from supersede_env.episode import Episode
+from train import curriculum
 from train.checkpoint import Checkpoint, Phase, Position, RunFolder, write_adapter
-from train.grpo import advantages, policy_loss
+from train.grpo import kl_to_base, policy_loss, turn_advantages
 from train.local_config import MAY_CHANGE, LocalConfig, load_config
 from train.optimizer import MasterAdamW, adapter_parameters, add_adapter, uninterrupted
 from train.policy import Ids, LocalPolicy
 from train.progress import Reporter
-from train.rollouts import Limits, Played, play
-from train.warm import oracle_examples
+from train.rollouts import Played, play
+from train.tasks import load_tasks, total_counts
 
 __all__ = ["LocalConfig", "load_config", "run", "train"]
 
@@ -51,6 +50,11 @@ def run(config: LocalConfig) -> int:
 
 def train(config: LocalConfig, policy: LocalPolicy) -> int:
     """As `run`, with the model already loaded. Raises `UserError`."""
+    with RunFolder(Path(config.output)).only_writer():
+        return _train(config, policy)
+
+
+def _train(config: LocalConfig, policy: LocalPolicy) -> int:
     trainer = Trainer.begin(config, policy)
     with Reporter(config.wandb, asdict(config), config.output) as reporter:
         try:
@@ -68,44 +72,8 @@ def train(config: LocalConfig, policy: LocalPolicy) -> int:
     print(f"adapter   {adapter}" + (f" (after the warm start: {root / 'warm'})" if config.warm_start.steps else ""))
     print(f"metrics   {root / 'metrics.jsonl'}")
     print(f"rollouts  {root / 'rollouts.jsonl'}")
-    print(f"next      {evaluate_command(config, adapter)}")
+    print(f"next      {trainer.tasks.next_command(adapter)}")
     return 0
-
-
-def evaluate_command(config: LocalConfig, adapter: Path) -> str:
-    """The command that evaluates the adapter on validation episodes, played as in training."""
-    protocol = config.protocol
-    words = ["python -m eval supersede --model", config.model, "--adapter", str(adapter), "--data validation"]
-    words += ["--preset", config.data.preset] if config.data.preset else []
-    words += ["--n 60 --condition", protocol.condition, "--wording", protocol.wording]
-    words += ["--budget", str(protocol.budget), "--max-tokens", str(config.max_notes_tokens)]
-    words += [] if protocol.show_dates else ["--no-dates"]
-    words += ["--max-session-chars", str(protocol.max_session_chars)] if protocol.max_session_chars else []
-    return " ".join([*words, "--out", f"{config.output}/eval/trained"])
-
-
-class EpisodeSource:
-    """The training episodes by number: a preset's seeds without end, or a fixed list that starts again."""
-
-    def __init__(self, data: DataConfig) -> None:
-        self._data = data
-        self._fixed: list[dict[str, Any]] | None = None
-        if data.data != "train":
-            self._fixed = [episode.to_record() for episode in load_episodes(data).episodes]
-        elif data.preset is None:
-            self._fixed = list(generated_records(data))
-        if self._fixed is not None and not self._fixed:
-            raise UserError(f"{data.data}: no episode to train on")
-
-    def record(self, number: int) -> dict[str, Any]:
-        """Record `number`, counted from 0."""
-        if self._fixed is not None:
-            return self._fixed[number % len(self._fixed)]
-        seed = self._data.first_seed + number % (self._data.num_episodes or FIRST_VALIDATION_SEED)
-        if seed >= FIRST_VALIDATION_SEED:
-            raise UserError(f"data.first_seed leads past {FIRST_VALIDATION_SEED}, where validation episodes begin")
-        one = DataConfig(data="train", preset=self._data.preset, num_episodes=1, first_seed=seed)
-        return next(iter(generated_records(one)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,12 +86,22 @@ class Sample:
     advantage: float
 
 
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """One update's loss, its KL to the base a token, and the largest difference between the log-probability that a
+    token was sampled with and its log-probability now: rounding, when the weights are the same."""
+
+    loss: float
+    largest: float
+    kl: float
+
+
 class Trainer:
     """The state of a run: the policy with its adapter, the optimiser of the current phase, the steps done."""
 
     def __init__(self, config: LocalConfig, policy: LocalPolicy, folder: RunFolder) -> None:
         self.config, self.policy, self.folder = config, policy, folder
-        self.source = EpisodeSource(config.data)
+        self.tasks = load_tasks(config)
         self.position = Position("warm" if config.warm_start.steps else "grpo", 0)
         self.optimizer = MasterAdamW(adapter_parameters(policy.model), self._lr(), config.weight_decay)
         self.started = time.monotonic()
@@ -206,7 +184,7 @@ class Trainer:
         began = time.monotonic()
         config = self.config
         numbers = range(step * config.warm_start.episodes, (step + 1) * config.warm_start.episodes)
-        examples = [e for n in numbers for e in oracle_examples(self.source.record(n), config.protocol)]
+        examples = [example for number in numbers for example in self.tasks.task(number).examples()]
         prompts = [self.policy.prompt_ids(example.prompt) for example in examples]
         replies = [self.policy.reply_ids(example.reply) for example in examples]
         count = sum(map(len, replies))
@@ -230,27 +208,16 @@ class Trainer:
 
     def _grpo_step(self, step: int, reporter: Reporter) -> dict[str, Any]:
         config, began = self.config, time.monotonic()
-        first = config.warm_start.steps * config.warm_start.episodes + step * config.groups
-        episodes = [Episode.from_record(self.source.record(first + g)) for g in range(config.groups)]
         reporter.doing("playing")
-        played = play(
-            self.policy,
-            [episode for episode in episodes for _ in range(config.group_size)],
-            config.protocol,
-            Limits(config.max_notes_tokens, config.max_answer_tokens),
-            temperature=config.temperature,
-            seed=f"{config.seed}:{step}",
-        )
+        stage, groups = self._play_groups(step)
         sampled_at = time.monotonic()
-        rewards = [one.reward(config.stale_weight) for one in played]
-        spans = [slice(g * config.group_size, (g + 1) * config.group_size) for g in range(config.groups)]
-        by_group = [advantages(rewards[span]) for span in spans]
+        by_group = [self._advantages(group) for group in groups]
         samples = [
-            [Sample(t.prompt_ids, t.token_ids, t.logprobs, advantage) for t in one.turns]
-            for span, group in zip(spans, by_group, strict=True)
-            if group is not None
-            for one, advantage in zip(played[span], group, strict=True)
-            if one.outcome is not None
+            [Sample(t.prompt_ids, t.token_ids, t.logprobs, a) for t, a in zip(one.turns, row, strict=True)]
+            for group, rows in zip(groups, by_group, strict=True)
+            if rows is not None
+            for one, row in zip(group, rows, strict=True)
+            if one.result.reward is not None
         ]
         reporter.doing(f"learning from {len(samples)} rollouts")
         # several updates must not be torn apart by Ctrl-C; a single one is applied below, with the step's record
@@ -258,9 +225,10 @@ class Trainer:
             learned = self._learn(samples)
         row = {
             "step": step + 1,
-            **rollout_metrics(played, rewards),
-            "groups": config.groups,
-            "varied_groups": sum(group is not None for group in by_group),
+            "stage": stage,
+            **rollout_metrics([one for group in groups for one in group]),
+            "groups": len(groups),
+            "varied_groups": sum(rows is not None for rows in by_group),
             **learned,
         }
         with uninterrupted():
@@ -270,46 +238,95 @@ class Trainer:
             row |= {"sample_seconds": sampled_at - began, "seconds": seconds}
             row["tokens_per_second"] = (row["tokens"] + row["prompt_tokens"]) / seconds
             records = [
-                {"step": step + 1, "group": i // config.group_size} | one.to_record(config.stale_weight)
-                for i, one in enumerate(played)
+                {"step": step + 1, "group": number} | one.to_record()
+                for number, group in enumerate(groups)
+                for one in group
             ]
             self.folder.append("rollouts.jsonl", records)
             self._finish_step("grpo", "metrics.jsonl", row)
         return row
+
+    def _play_groups(self, step: int) -> tuple[int, list[list[Played]]]:
+        """The curriculum's stage and this step's groups: one round of `groups` tasks, and with `varied_groups` further
+        rounds until enough of them vary."""
+        config = self.config
+        presets = config.curriculum.presets
+        stage = curriculum.stage(config.curriculum, self.folder.rows("metrics.jsonl")) if presets else 0
+        # every step has its own range of tasks, whether it plays all of them or not: a resumed run needs no counter
+        first = config.warm_start.steps * config.warm_start.episodes
+        first += step * config.groups * (config.max_rounds if config.varied_groups else 1)
+        groups: list[list[Played]] = []
+        for number in range(config.max_rounds if config.varied_groups else 1):
+            numbers = range(first + number * config.groups, first + (number + 1) * config.groups)
+            tasks = [self.tasks.task(n, presets[stage] if presets else None) for n in numbers]
+            played = play(
+                self.policy,
+                [task.start() for task in tasks for _ in range(config.group_size)],
+                temperature=config.temperature,
+                seed=f"{config.seed}:{step}:{number}" if number else f"{config.seed}:{step}",
+            )
+            groups += [played[g * config.group_size : (g + 1) * config.group_size] for g in range(config.groups)]
+            if sum(self._advantages(group) is not None for group in groups) >= config.varied_groups:
+                break
+        return stage, groups
+
+    def _advantages(self, group: Sequence[Played]) -> list[list[float]] | None:
+        return turn_advantages(
+            [one.result.reward for one in group],
+            [one.result.credits for one in group],
+            [len(one.turns) for one in group],
+            self.config.normalisation,
+            self.config.turn_weight,
+        )
 
     def _learn(self, rollouts: Sequence[Sequence[Sample]]) -> dict[str, Any]:
         """Collect the gradient of one batch; with several `updates`, apply all but the last share's."""
         config = self.config
         shares = [[s for one in rollouts[k :: config.updates] for s in one] for k in range(config.updates)]
         shares = [share for share in shares if share]
-        learned: list[tuple[float, float]] = []
+        learned: list[Learned] = []
         for share in shares:
             if learned:
                 self.optimizer.apply(config.max_grad_norm)
             learned.append(self._learn_share(share, fresh=not learned))
-        return {
+        row: dict[str, Any] = {
             "trained_tokens": sum(len(sample.token_ids) for share in shares for sample in share),
-            "loss": sum(loss for loss, _ in learned) / len(learned) if learned else None,
-            "max_logprob_difference": learned[0][1] if learned else None,
+            "loss": sum(one.loss for one in learned) / len(learned) if learned else None,
+            "max_logprob_difference": learned[0].largest if learned else None,
             "grad_norm": None,
         }
+        if config.kl_weight:
+            row["kl"] = sum(one.kl for one in learned) / len(learned) if learned else None
+        return row
 
-    def _learn_share(self, share: Sequence[Sample], *, fresh: bool) -> tuple[float, float]:
-        """Collect one update's gradient. Returns its loss and the largest difference to the sampled log-probability,
-        which is rounding when the rollouts are `fresh`, that is, sampled with these very weights."""
-        count = sum(len(sample.token_ids) for sample in share)
-        largest = 0.0
+    def _learn_share(self, share: Sequence[Sample], *, fresh: bool) -> Learned:
+        """Collect one update's gradient; the rollouts are `fresh` when they were sampled with these very weights."""
+        config = self.config
+        prompts, replies = [s.prompt_ids for s in share], [s.token_ids for s in share]
+        count = sum(map(len, replies))
+        base = self._base_logprobs(prompts, replies) if config.kl_weight else []
+        largest = kl = 0.0
 
         def loss_of(rows: list[int], logprobs: list[torch.Tensor]) -> torch.Tensor:
-            nonlocal largest
+            nonlocal largest, kl
             now = torch.cat(logprobs)
             drawn = now.new_tensor([p for row in rows for p in share[row].logprobs])
             weight = now.new_tensor([share[row].advantage for row in rows for _ in share[row].token_ids])
             largest = max(largest, float((now.detach() - drawn).abs().max()))
-            return policy_loss(now, weight, None if fresh else drawn, self.config.clip) / count
+            loss = policy_loss(now, weight, None if fresh else drawn, config.clip) / count
+            if config.kl_weight:
+                divergence = kl_to_base(now, torch.cat([base[row] for row in rows])) / count
+                kl += float(divergence.detach())
+                loss = loss + config.kl_weight * divergence
+            return loss
 
-        prompts, replies = [s.prompt_ids for s in share], [s.token_ids for s in share]
-        return self._backward(prompts, replies, loss_of, self.config.temperature), largest
+        return Learned(self._backward(prompts, replies, loss_of, config.temperature), largest, kl)
+
+    def _base_logprobs(self, prompts: Sequence[Ids], replies: Sequence[Ids]) -> list[torch.Tensor]:
+        """Log-probabilities of the replies under the base model: the same weights without the adapter."""
+        with self.policy.model.disable_adapter():
+            scored = self.policy.score(prompts, replies, temperature=self.config.temperature)
+        return [tensor.clone() for tensor in scored]  # inference tensors may not enter a graph
 
     def _backward(
         self,
@@ -333,19 +350,16 @@ class Trainer:
         self.position = Position(phase, row["step"])
 
 
-def rollout_metrics(played: Sequence[Played], rewards: Sequence[float | None]) -> dict[str, Any]:
+def rollout_metrics(played: Sequence[Played]) -> dict[str, Any]:
     """Reward, verdicts and lengths of a step's rollouts; `entropy` is estimated by minus the mean log-probability."""
-    scored = [reward for reward in rewards if reward is not None]
+    scored = [one.result.reward for one in played if one.result.reward is not None]
     turns = [turn for one in played for turn in one.turns]
     logprobs = [p for turn in turns for p in turn.logprobs]
-    outcomes = [one.outcome for one in played if one.outcome is not None]
     return {
         "reward": sum(scored) / len(scored) if scored else None,
         "rollouts": len(played),
-        "verdicts": dict(Counter(one.grade.verdict for one in played if one.grade is not None)),
-        "over_window": sum(one.outcome is None for one in played),
-        "overflows": sum(outcome.overflows for outcome in outcomes),
-        "empty_notes": sum(outcome.empty_notes for outcome in outcomes),
+        "verdicts": dict(Counter(one.result.verdict for one in played if one.result.verdict is not None)),
+        **total_counts([one.result for one in played]),
         "unfinished": sum(not turn.finished for turn in turns),
         "turns": len(turns),
         "tokens": len(logprobs),

@@ -75,6 +75,28 @@ class WarmStart:
 
 
 @dataclass(frozen=True, slots=True)
+class Curriculum:
+    """Presets from easy to hard, for GRPO; train/curriculum.py says when the stage changes.
+
+    Attributes:
+        presets: their names; empty plays `data.preset` throughout. The warm start always takes `data.preset`.
+        advance_at: share of correct rollouts from which the next preset begins.
+        min_varied: share of groups with variance below which the stage changes too: groups that do not vary teach
+            nothing.
+        window: steps that both shares are taken over.
+    """
+
+    presets: tuple[str, ...] = ()
+    advance_at: float = 0.6
+    min_varied: float = 0.25
+    window: int = 3
+
+    def __post_init__(self) -> None:
+        _positive(self, "advance_at", "window")
+        _not_negative(self, "min_varied")
+
+
+@dataclass(frozen=True, slots=True)
 class Wandb:
     """Weights & Biases.
 
@@ -92,6 +114,7 @@ class LocalConfig:
     """One training run.
 
     Attributes:
+        env: the environment.
         model: `smollm2-135m` (shipped by a package), a folder, or a hub name.
         output: the run's folder: metrics, rollouts, checkpoints, the final adapter.
         resume: continue the run in `output` from its last checkpoint.
@@ -101,10 +124,21 @@ class LocalConfig:
             after the start; `None` never does.
         groups: episodes a step.
         group_size: rollouts of each episode; their mean reward is the baseline.
+        varied_groups: play further `groups` episodes until this many groups varied (dynamic sampling, arXiv
+            2503.14476); 0 never does.
+        max_rounds: at most this many times `groups` episodes a step, when `varied_groups` asks for more.
+        normalisation: of advantages: `none` (reward minus group mean, as prime-rl), `std` (GRPO), `mean` (MaxRL; for
+            rewards of 0 and 1, so with stale_weight and length_weight 0).
+        turn_weight: weight of each notes turn's own credit, "is the current value in the notes after this session",
+            beside the rollout's advantage; needs generated data. 0 leaves it out.
+        kl_weight: weight of the KL divergence to the base model, added to the loss a token; 0 leaves it out and saves
+            the base model's forward pass.
         temperature: of sampling.
         max_notes_tokens: most new tokens of a notes reply.
         max_answer_tokens: most new tokens of the answer.
         stale_weight: lambda of r_cur + lambda * r_stale; the paper's run used 0.
+        length_weight: the reward loses this times the mean length of the notes as a share of the budget; 0 leaves
+            length free.
         lr: learning rate of GRPO (AdamW, constant).
         weight_decay: AdamW's.
         max_grad_norm: the gradient is scaled down to this norm.
@@ -118,11 +152,13 @@ class LocalConfig:
         dtype: of the weights: `auto`, `bf16` or `fp32`. The adapter's master weights are fp32 always.
         data: which episodes to train on; the warm start takes the first ones, GRPO those after them.
         protocol: how episodes are played: budget, wording, dates.
+        curriculum: presets from easy to hard.
         lora: the adapter.
         warm_start: supervised steps first.
         wandb: logging to Weights & Biases.
     """
 
+    env: Literal["supersede"] = "supersede"
     model: str = "smollm2-135m"
     output: str = "runs/supersede_local"
     resume: bool = False
@@ -135,6 +171,12 @@ class LocalConfig:
     max_notes_tokens: int = 48
     max_answer_tokens: int = 12
     stale_weight: float = 0.5
+    length_weight: float = 0.0
+    varied_groups: int = 0
+    max_rounds: int = 3
+    normalisation: Literal["none", "std", "mean"] = "none"
+    turn_weight: float = 0.0
+    kl_weight: float = 0.0
     lr: float = 2e-4
     weight_decay: float = 0.0
     max_grad_norm: float = 1.0
@@ -146,14 +188,16 @@ class LocalConfig:
     dtype: Literal["auto", "bf16", "fp32"] = "auto"
     data: DataConfig = field(default_factory=lambda: DataConfig(data="train", preset="quick"))
     protocol: ProtocolConfig = field(default_factory=lambda: ProtocolConfig(budget=200, wording="plain"))
+    curriculum: Curriculum = field(default_factory=Curriculum)
     lora: LoraSettings = field(default_factory=LoraSettings)
     warm_start: WarmStart = field(default_factory=WarmStart)
     wandb: Wandb = field(default_factory=Wandb)
 
     def __post_init__(self) -> None:
         positive = ("groups", "temperature", "max_notes_tokens", "max_answer_tokens", "lr", "max_grad_norm")
-        _positive(self, *positive, "updates", "clip", "checkpoint_every")
-        _not_negative(self, "steps", "stale_weight", "weight_decay")
+        _positive(self, *positive, "updates", "clip", "checkpoint_every", "max_rounds")
+        _not_negative(self, "steps", "stale_weight", "length_weight", "weight_decay")
+        _not_negative(self, "varied_groups", "turn_weight", "kl_weight")
         if self.group_size < 2:
             raise UserError(f"group_size is {self.group_size}: a group needs 2 rollouts to differ")
         if self.micro_tokens is not None:
@@ -162,6 +206,13 @@ class LocalConfig:
             _positive(self, "max_minutes")
         if self.data.data != "train" and not self.data.data.endswith(".jsonl"):
             raise UserError(f"data.data is '{self.data.data}': training takes generated data (train) or a .jsonl file")
+        if self.normalisation == "mean" and (self.stale_weight or self.length_weight):
+            raise UserError("normalisation 'mean' is for rewards of 0 and 1: set stale_weight and length_weight to 0")
+        if self.varied_groups > self.groups * self.max_rounds:
+            played = f"max_rounds x groups is {self.max_rounds} x {self.groups}"
+            raise UserError(f"varied_groups is {self.varied_groups}: more than can be played, {played}")
+        if self.data.data != "train" and (self.turn_weight or self.curriculum.presets):
+            raise UserError("turn_weight and curriculum.presets need generated data (data.data = 'train')")
         if self.warm_start.steps and self.data.data != "train":
             raise UserError("a warm start needs oracle notes, which generated data (data.data = 'train') has")
 
@@ -176,10 +227,11 @@ def load_config(path: Path | None = None, overrides: Sequence[str] = ()) -> Loca
     defaults = asdict(LocalConfig())
     merged = _merge(defaults, load_toml(file), str(path or DEFAULT_FILE))
     config = build(LocalConfig, apply(merged, parse(overrides)))
-    if config.data.preset is not None:
+    named = [*config.curriculum.presets, *([config.data.preset] if config.data.preset else [])]
+    if named:
         from generators.timelines import PRESETS
 
-        refuse_unknown([config.data.preset], PRESETS, "preset")
+        refuse_unknown(named, PRESETS, "preset")
     return config
 
 

@@ -1,0 +1,233 @@
+"""The proof's tables and curves, recomputed from its rows: `python -m eval proof runs/proof --out docs/results`.
+
+Reads the folder that `python -m train.proof run` fills. What is not there yet is named as missing, never guessed.
+Every accuracy is over all scored rows with Wilson's interval; tests are paired by episode.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from eval.arguments import Parser
+from eval.compare import load_run
+from eval.rows import ROWS_FILE, RUN_FILE, summarise
+from eval.stats import Interval, mcnemar_exact, paired_bootstrap, permutation_test, wilson
+from rewards.errors import UserError
+
+EXAMPLE = """example:
+  python -m eval proof runs/proof --out docs/results/supersede_proof"""
+
+Rows = dict[str, dict[str, Any]]
+"""Scored rows by task id (the proof samples each task once)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """One evaluated model on one task set."""
+
+    label: str
+    rows: Rows
+    info: Mapping[str, Any]
+    unscored: int
+
+    @property
+    def accuracy(self) -> float:
+        return self.rate("r_cur")
+
+    def rate(self, key: str) -> float:
+        """Mean of `r_cur`, or of a metric."""
+        values = [row["r_cur"] if key == "r_cur" else row["metrics"][key] for row in self.rows.values()]
+        return sum(values) / len(values)
+
+    def interval(self, key: str = "r_cur") -> Interval:
+        return wilson(self.rate(key) * len(self.rows), len(self.rows))
+
+
+@dataclass(slots=True)
+class Run:
+    """One seed and lambda: `evaluations` by stage (warm, step 10, trained), the same on real rows, training metrics."""
+
+    name: str
+    weight: float
+    seed: int
+    evaluations: dict[str, Evaluation] = field(default_factory=dict)
+    real: dict[str, Evaluation] = field(default_factory=dict)
+    metrics: list[dict[str, Any]] = field(default_factory=list)
+    minutes: float = 0.0
+
+
+@dataclass(slots=True)
+class Proof:
+    """Everything found in the folder."""
+
+    base: dict[str, Evaluation]
+    real_base: Evaluation | None
+    runs: list[Run]
+
+    def arm(self, weight: float, *stages: str) -> list[Run]:
+        """The runs of one lambda that have all of these stages."""
+        return [run for run in self.runs if run.weight == weight and all(s in run.evaluations for s in stages)]
+
+
+def run(args: list[str]) -> int:
+    """Entry of `python -m eval proof`. 0: done; 2: refused."""
+    parser = Parser("python -m eval proof", "Tables and curves of the training proof.", EXAMPLE)
+    parser.add_argument("folder", type=Path, help="the folder of python -m train.proof")
+    parser.add_argument("--out", type=Path, help="write OUT.md, OUT.json and OUT.png besides printing")
+    options = parser.read(args)
+    from eval import proof_page  # it reads this module's classes
+
+    try:
+        proof = load(options.folder)
+        lines = proof_page.render(proof)
+        print("\n".join(lines))
+        if options.out:
+            options.out.parent.mkdir(parents=True, exist_ok=True)
+            options.out.with_suffix(".md").write_text("\n".join(lines) + "\n", "utf-8")
+            options.out.with_suffix(".json").write_text(json.dumps(numbers(proof), indent=1) + "\n", "utf-8")
+            proof_page.plot(proof, options.out.with_suffix(".png"))
+    except UserError as error:
+        print(f"proof: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def load(folder: Path) -> Proof:
+    """What is done so far. Raises `UserError` when there is nothing or a file is damaged."""
+    base = {c: e for c in ("bounded", "full") if (e := _evaluation(folder / "base" / "eval" / c, f"base {c}"))}
+    for extra in sorted((folder / "base").glob("baselines/*")):
+        found = _evaluation(extra / "bounded", extra.name.replace("_", " "))
+        base |= {extra.name: found} if found else {}
+    runs = []
+    for place in sorted(folder.glob("lambda*-seed*")):
+        weight, _, seed = place.name.removeprefix("lambda").partition("-seed")
+        one = Run(place.name, float(weight), int(seed))
+        for evaluated in sorted((place / "eval").glob("*")):
+            stage = evaluated.name.replace("step_00", "step ").replace("step_0", "step ")
+            found = _evaluation(evaluated / "bounded", stage)
+            one.evaluations |= {stage: found} if found else {}
+        for stage in ("warm", "trained"):
+            found = _evaluation(place / "real" / stage / "bounded", stage)
+            one.real |= {stage: found} if found else {}
+        one.metrics = _lines(place / "metrics.jsonl")
+        one.minutes = sum(row["seconds"] for row in (*_lines(place / "warm.jsonl"), *one.metrics)) / 60
+        runs.append(one)
+    if not base and not runs:
+        raise UserError(f"{folder} holds no part of the proof: python -m train.proof run --out {folder}")
+    for one in runs:  # the warm start does not depend on lambda: it is evaluated once a seed
+        for other in runs:
+            if other.seed == one.seed and "warm" in other.evaluations:
+                one.evaluations.setdefault("warm", other.evaluations["warm"])
+    return Proof(base, _evaluation(folder / "base" / "real" / "bounded", "base"), runs)
+
+
+def _evaluation(folder: Path, label: str) -> Evaluation | None:
+    if not (folder / RUN_FILE).is_file() or not (folder / ROWS_FILE).is_file():
+        return None
+    info = json.loads((folder / RUN_FILE).read_text("utf-8"))
+    rows = _lines(folder / ROWS_FILE)
+    if len(rows) < info["n"]:
+        return None  # still running
+    load_run(folder)  # missing, cut, doubled or malformed rows
+    scored = {row["id"]: row for row in rows if row["scored"]}
+    return Evaluation(label, scored, info, len(rows) - len(scored))
+
+
+def _lines(file: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in file.read_text("utf-8").split("\n") if line] if file.is_file() else []
+
+
+def paired(a: Evaluation, b: Evaluation) -> dict[str, Any]:
+    """B beside A on the tasks that both scored: difference with its interval, exact McNemar p."""
+    ids = [i for i in a.rows if i in b.rows]
+    left, right = ([float(e.rows[i]["r_cur"]) for i in ids] for e in (a, b))
+    only_a = sum(x > y for x, y in zip(left, right, strict=True))
+    only_b = sum(x < y for x, y in zip(left, right, strict=True))
+    interval = paired_bootstrap(left, right)
+    return {
+        "n": len(ids),
+        "difference": (only_b - only_a) / len(ids),
+        "low": interval.low,
+        "high": interval.high,
+        "only_a": only_a,
+        "only_b": only_b,
+        "p": mcnemar_exact(only_a, only_b),
+    }
+
+
+def clustered(a: Sequence[Evaluation], b: Sequence[Evaluation], key: str = "r_cur") -> dict[str, float]:
+    """Mean over seeds of B beside A: bootstrap interval over episodes and permutation p clustered by episode."""
+    ids = [i for i in a[0].rows if all(i in e.rows for e in (*a, *b))]
+    left, right = ([[_value(e.rows[i], key) for i in ids] for e in side] for side in (a, b))
+    means = [[sum(column) / len(side) for column in zip(*side, strict=True)] for side in (left, right)]
+    interval = paired_bootstrap(means[0], means[1])
+    difference = (sum(means[1]) - sum(means[0])) / len(ids)
+    return {
+        "n": len(ids),
+        "difference": difference,
+        "low": interval.low,
+        "high": interval.high,
+        "p": permutation_test(left, right),
+    }
+
+
+def _value(row: Mapping[str, Any], key: str) -> float:
+    return float(row["r_cur"] if key == "r_cur" else row["metrics"][key])
+
+
+def numbers(proof: Proof) -> dict[str, Any]:
+    """The same facts as the page, for programs."""
+    found: dict[str, Any] = {"base": {name: _plain(e) for name, e in proof.base.items()}, "runs": {}}
+    for one in proof.runs:
+        found["runs"][one.name] = {
+            "seed": one.seed,
+            "lambda": one.weight,
+            "training_minutes": one.minutes,
+            "grpo_steps": len(one.metrics),
+            "validation": {stage: _plain(e) for stage, e in one.evaluations.items()},
+            "real": {stage: _plain(e) for stage, e in one.real.items()},
+            "tests": tests(proof, one),
+        }
+    for weight in sorted({one.weight for one in proof.runs}):
+        arm = proof.arm(weight, "warm", "trained")
+        if arm:
+            warm, trained = ([run.evaluations[s] for run in arm] for s in ("warm", "trained"))
+            found[f"trained over warm, lambda {weight:g}"] = clustered(warm, trained)
+    return found
+
+
+def _plain(evaluation: Evaluation) -> dict[str, Any]:
+    interval = evaluation.interval()
+    summary = summarise(list(evaluation.rows.values()))
+    return {
+        "n": len(evaluation.rows),
+        "unscored": evaluation.unscored,
+        "accuracy": evaluation.accuracy,
+        "low": interval.low,
+        "high": interval.high,
+        "stale": summary.rates["is_stale"],
+        "hedged": summary.rates["is_hedged"],
+        "lost": summary.lost,
+        "grader_version": evaluation.info["grader_version"],
+        "code_version": evaluation.info["code_version"],
+    }
+
+
+def tests(proof: Proof, one: Run) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    trained = one.evaluations.get("trained")
+    if trained and "bounded" in proof.base:
+        found["trained over base"] = paired(proof.base["bounded"], trained)
+    if trained and "warm" in one.evaluations:
+        found["trained over warm"] = paired(one.evaluations["warm"], trained)
+    for stage, real in one.real.items():
+        if proof.real_base:
+            found[f"real: {stage} over base"] = paired(proof.real_base, real)
+    if len(one.real) == 2:
+        found["real: trained over warm"] = paired(one.real["warm"], one.real["trained"])
+    return found

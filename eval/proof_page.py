@@ -1,0 +1,211 @@
+"""The proof as a page: Markdown tables and the picture of its curves. Every number comes from `eval.proof`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from eval.proof import Evaluation, Proof, Run, clustered, tests
+from rewards.errors import UserError
+from supersede_env.diagnosis import DIAGNOSES
+
+
+def render(proof: Proof) -> list[str]:
+    """The page, as Markdown."""
+    lines = ["### Validation episodes (generated; other values and phrasings than in training)", ""]
+    lines += ["| model | n | correct | stale | hedged |", "|---|---|---|---|---|"]
+    lines += [_row(e.label, e) for e in proof.base.values()]
+    for one in proof.runs:
+        for stage in ("warm", "trained"):
+            if stage in one.evaluations:
+                lines.append(_row(f"{one.name} {stage}", one.evaluations[stage]))
+    lines += ["", "### Paired tests, by run", ""]
+    lines += ["| run | test | n | difference, points | exact McNemar p |", "|---|---|---|---|---|"]
+    for one in proof.runs:
+        for name, test in tests(proof, one).items():
+            lines.append(f"| {one.name} | {name} | {test['n']} | {_points(test)} | {test['p']:.2g} |")
+    lines += ["", *_over_seeds(proof), *_gap(proof), *_splits(proof), *_lost(proof), *_real(proof), *_training(proof)]
+    return lines
+
+
+def _row(label: str, evaluation: Evaluation) -> str:
+    shares = [evaluation.rate(key) for key in ("is_stale", "is_hedged")]
+    return f"| {label} | {len(evaluation.rows)} | {_share(evaluation)} | {shares[0]:.1%} | {shares[1]:.1%} |"
+
+
+def _share(evaluation: Evaluation, key: str = "r_cur") -> str:
+    interval = evaluation.interval(key)
+    return f"{evaluation.rate(key):.1%} [{interval.low:.1%}, {interval.high:.1%}]"
+
+
+def _points(test: Mapping[str, float]) -> str:
+    return f"{100 * test['difference']:+.1f} [{100 * test['low']:+.1f}, {100 * test['high']:+.1f}]"
+
+
+def _over_seeds(proof: Proof) -> list[str]:
+    lines = ["### Over the seeds (permutation test clustered by episode)", ""]
+    lines += ["| comparison | seeds | difference, points | p |", "|---|---|---|---|"]
+    weights = sorted({one.weight for one in proof.runs}, reverse=True)
+    for weight in weights:
+        arm = proof.arm(weight, "warm", "trained")
+        if arm:
+            warm, trained = ([run.evaluations[s] for run in arm] for s in ("warm", "trained"))
+            test = clustered(warm, trained)
+            lines.append(f"| trained over warm, lambda {weight:g} | {len(arm)} | {_points(test)} | {test['p']:.2g} |")
+    if len(weights) == 2:
+        with_term, without = ({r.seed: r for r in proof.arm(w, "trained")} for w in weights)
+        seeds = sorted(set(with_term) & set(without))
+        for key, name in (("r_cur", "correct"), ("is_stale", "stale"), ("is_hedged", "hedged")) if seeds else ():
+            sides = [[arm[s].evaluations["trained"] for s in seeds] for arm in (without, with_term)]
+            test = clustered(sides[0], sides[1], key)
+            label = f"lambda {weights[0]:g} over lambda {weights[1]:g}: {name}"
+            lines.append(f"| {label} | {len(seeds)} | {_points(test)} | {test['p']:.2g} |")
+    return [*lines, ""]
+
+
+def _gap(proof: Proof) -> list[str]:
+    if not {"full", "bounded"} <= set(proof.base):
+        return []
+    gap = proof.base["full"].accuracy - proof.base["bounded"].accuracy
+    line = f"The base's full context is {100 * gap:.1f} points above its bounded accuracy."
+    shares = [
+        f"{one.name} {(one.evaluations['trained'].accuracy - proof.base['bounded'].accuracy) / gap:.0%}"
+        for one in proof.runs
+        if "trained" in one.evaluations and gap > 0
+    ]
+    return [line + (f" Of that gap, training closed: {', '.join(shares)}." if shares else ""), ""]
+
+
+def _splits(proof: Proof) -> list[str]:
+    lines = []
+    for tag, title in (("sessions_after_update", "sessions after the update"), ("update_style", "update style")):
+        columns: list[tuple[str, list[Evaluation]]] = [(name, [e]) for name, e in proof.base.items()]
+        for weight in sorted({one.weight for one in proof.runs}, reverse=True):
+            for stage in ("warm", "trained"):
+                arm = proof.arm(weight, stage)
+                if arm and not (stage == "warm" and any(label == "warm" for label, _ in columns)):
+                    label = "warm" if stage == "warm" else f"trained, lambda {weight:g}"
+                    columns.append((label, [run.evaluations[stage] for run in arm]))
+        values = sorted({str(row["tags"].get(tag)) for _, es in columns for e in es for row in e.rows.values()})
+        lines += [f"### Correct by {title} (mean over seeds)", ""]
+        lines += [
+            f"| {title} | n | " + " | ".join(label for label, _ in columns) + " |",
+            "|---" * (len(columns) + 2) + "|",
+        ]
+        for value in values:
+            cells, count = [], 0
+            for _, evaluations in columns:
+                hits = [r["r_cur"] for e in evaluations for r in e.rows.values() if str(r["tags"].get(tag)) == value]
+                count = len(hits) // len(evaluations)
+                cells.append(f"{sum(hits) / len(hits):.0%}" if hits else "-")
+            lines.append(f"| {value} | {count} | " + " | ".join(cells) + " |")
+        lines.append("")
+    return lines
+
+
+def _lost(proof: Proof) -> list[str]:
+    """Share of episodes by where the fact was lost, at the base, the warm start, the checkpoints and the end."""
+    lines = ["### Where the fact was lost, share of episodes (mean over seeds)", ""]
+    words = [word for word in DIAGNOSES if word not in ("answered", "unknown")]
+    lines += ["| model | n | " + " | ".join(word.replace("_", " ") for word in words) + " |"]
+    lines += ["|---" * (len(words) + 2) + "|"]
+    columns: list[tuple[str, list[Evaluation]]] = []
+    if "bounded" in proof.base:
+        columns.append(("base", [proof.base["bounded"]]))
+    for weight in sorted({one.weight for one in proof.runs}, reverse=True):
+        stages = sorted({s for one in proof.arm(weight) for s in one.evaluations}, key=_stage_order)
+        for stage in stages:
+            columns.append((f"lambda {weight:g} {stage}", [r.evaluations[stage] for r in proof.arm(weight, stage)]))
+    for label, evaluations in columns:
+        rows = [row for e in evaluations for row in e.rows.values()]
+        shares = [sum(row.get("diagnosis") == word for row in rows) / len(rows) for word in words]
+        lines.append(f"| {label} | {len(rows)} | " + " | ".join(f"{share:.1%}" for share in shares) + " |")
+    return [*lines, ""]
+
+
+def _stage_order(stage: str) -> float:
+    return {"warm": 0.0, "trained": 1e9}.get(stage, float(stage.removeprefix("step ")) if "step " in stage else 1e8)
+
+
+def _real(proof: Proof) -> list[str]:
+    if proof.real_base is None:
+        return []
+    lines = ["### Real conversations (LongMemEval oracle rows that fit the model)", ""]
+    lines += ["| model | n | correct | stale | hedged |", "|---|---|---|---|---|", _row("base", proof.real_base)]
+    lines += [_row(f"{one.name} {stage}", e) for one in proof.runs for stage, e in one.real.items()]
+    return [*lines, ""]
+
+
+def _training(proof: Proof) -> list[str]:
+    lines = ["### Training", "", "| run | GRPO steps | minutes | reward, first 5 steps | last 5 | groups that varied |"]
+    lines.append("|---|---|---|---|---|---|")
+    for one in proof.runs:
+        rewards = [row["reward"] for row in one.metrics if row["reward"] is not None]
+        if rewards:
+            first, last = rewards[:5], rewards[-5:]
+            varied = sum(r["varied_groups"] for r in one.metrics) / sum(r["groups"] for r in one.metrics)
+            lines.append(
+                f"| {one.name} | {len(one.metrics)} | {one.minutes:.0f} | {sum(first) / len(first):.3f} "
+                f"| {sum(last) / len(last):.3f} | {varied:.0%} |"
+            )
+    return [*lines, ""]
+
+
+def plot(proof: Proof, file: Path) -> None:
+    """Validation accuracy by GRPO step, and training reward: the mean over seeds with the range as a band."""
+    try:
+        import matplotlib
+    except ModuleNotFoundError as error:
+        raise UserError("--out needs matplotlib: pip install 'supersede-envs[plots]'") from error
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, (left, right) = pyplot.subplots(1, 2, figsize=(11, 4))
+    for weight, colour in zip(
+        sorted({one.weight for one in proof.runs}, reverse=True), ("#4878a8", "#c0504d", "#777"), strict=False
+    ):
+        curves = [_curve(one) for one in proof.arm(weight, "warm", "trained")]
+        _band(left, curves, colour, f"lambda {weight:g}")
+        rewards = [[(row["step"], row["reward"]) for row in one.metrics] for one in proof.arm(weight)]
+        _band(right, [_smoothed(points) for points in rewards if points], colour, f"lambda {weight:g}")
+    for name, style in (("bounded", ":"), ("full", "--")):
+        if name in proof.base:
+            left.axhline(proof.base[name].accuracy, color="#555", linestyle=style, label=f"base {name}")
+    left.set(xlabel="GRPO step (0: warm start)", ylabel="validation episodes correct", ylim=(0, 1))
+    right.set(xlabel="GRPO step", ylabel="training reward (mean of 5 steps)")
+    for axis in (left, right):
+        axis.legend()
+    figure.tight_layout()
+    figure.savefig(file, dpi=120)
+    pyplot.close(figure)
+
+
+def _curve(one: Run) -> list[tuple[float, float]]:
+    """(step, accuracy); every point over the episodes that all of the run's checkpoints were evaluated on."""
+    common = set.intersection(*(set(e.rows) for e in one.evaluations.values()))
+    steps = {"warm": 0.0, "trained": float(len(one.metrics))}
+    points = []
+    for stage, evaluation in one.evaluations.items():
+        hits = [evaluation.rows[i]["r_cur"] for i in common]
+        points.append((steps.get(stage, _stage_order(stage)), sum(hits) / len(hits)))
+    return sorted(points)
+
+
+def _smoothed(points: Sequence[tuple[float, float | None]], width: int = 5) -> list[tuple[float, float]]:
+    values = [(step, value) for step, value in points if value is not None]
+    return [
+        (step, sum(v for _, v in values[max(0, i - width + 1) : i + 1]) / min(i + 1, width))
+        for i, (step, _) in enumerate(values)
+    ]
+
+
+def _band(axis: Any, curves: Sequence[Sequence[tuple[float, float]]], colour: str, label: str) -> None:
+    shared = [step for step in dict(curves[0]) if all(step in dict(curve) for curve in curves)] if curves else []
+    if not shared:
+        return
+    columns = [[dict(curve)[step] for curve in curves] for step in shared]
+    axis.plot(
+        shared, [sum(c) / len(c) for c in columns], color=colour, marker=".", label=f"{label} (n = {len(curves)})"
+    )
+    axis.fill_between(shared, [min(c) for c in columns], [max(c) for c in columns], color=colour, alpha=0.2)

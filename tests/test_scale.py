@@ -1,0 +1,74 @@
+"""The scale study: nested episodes, one run a point, the curve from their rows."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from eval import __main__ as evaluation
+from eval.scale import generated, thinned
+from supersede_env.episode import Episode
+from tests.episodes import record
+from tests.tiny import tiny_policy
+
+WORDS = ["Oslo", "Rome", "Lima"]
+
+
+def test_generated_episodes_keep_seeds_and_scale_sessions() -> None:
+    once, four = list(generated("quick", 5, 1)), list(generated("quick", 5, 4))
+    assert [len(e["sessions"]) >= 12 for e in four] == [True] * 5
+    assert all(3 <= len(e["sessions"]) <= 4 for e in once)
+    assert [e["id"].rsplit("-", 1)[1] for e in once] == [e["id"].rsplit("-", 1)[1] for e in four]
+    assert all("history" not in e for e in once)
+
+
+def test_real_haystacks_are_nested_and_keep_their_evidence() -> None:
+    whole = Episode.from_record(record(0, 9, evidence=[[4, 0]]))
+    evidence = {whole.sessions[4].turns, whole.sessions[7].turns}
+    kept = [thinned(whole, evidence, factor) for factor in (1, 2, 3, 24)]
+    assert [len(e.sessions) for e in kept] == [2, 4, 6, 9]
+    for smaller, larger in pairwise(kept):
+        assert set(smaller.sessions) <= set(larger.sessions)
+    for episode in kept:
+        (session, _), *_ = episode.evidence
+        assert episode.sessions[session] == whole.sessions[4]
+        assert list(episode.sessions) == [s for s in whole.sessions if s in episode.sessions]
+
+
+def test_a_study_from_end_to_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    policy = tiny_policy(WORDS)
+    policy.model.save_pretrained(tmp_path / "model")
+    policy.tokenizer.save_pretrained(tmp_path / "model")
+    command = ["scale", "--data", "quick", "--factors", "2", "1", "--n", "3", "--budget", "20"]
+    command += ["--out", str(tmp_path / "out"), "--", "--model", str(tmp_path / "model"), "--max-tokens", "3"]
+    assert evaluation.main(command) == 0
+    points = json.loads((tmp_path / "out/scale.json").read_text("utf-8"))
+    assert [(p["factor"], p["mode"], p["budget"], p["n"]) for p in points] == [
+        (1, "fixed", 20, 3),
+        (2, "fixed", 20, 3),
+        (2, "proportional", 40, 3),
+    ]
+    assert (tmp_path / "out/scale.png").is_file()
+    rows = (tmp_path / "out/x2-fixed/bounded/rows.jsonl").read_text("utf-8")
+    assert evaluation.main(command) == 0, "it resumes"
+    assert (tmp_path / "out/x2-fixed/bounded/rows.jsonl").read_text("utf-8") == rows
+    capsys.readouterr()
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["--data", "quik", "--", "--model", "m"], "did you mean 'quick'"),
+        (["--data", "quick", "--factors", "25", "--", "--model", "m"], "25 is not between 1 and 24"),
+        (["--data", "quick", "--", "--model", "m", "--budget", "9"], "--budget belongs before --"),
+        (["--data", "quick"], "name the model after --"),
+    ],
+)
+def test_refusals(args: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert evaluation.main(["scale", "--out", str(tmp_path), *args]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1

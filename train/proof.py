@@ -1,0 +1,217 @@
+"""`python -m train.proof`: the proof that Supersede trains the small model, as separate resumable steps.
+
+A run is a seed and a lambda: warm start, GRPO (configs/supersede_proof.toml), then evaluations of its warm start, of
+some checkpoints and of its last adapter on generated validation episodes and on real conversations. The base model is
+evaluated once. Every step is a command that anybody can run alone; what is done is told by the files it leaves.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+
+from rewards.errors import UserError
+from train.local_config import LocalConfig, load_config
+
+EXAMPLE = """examples:
+  python -m train.proof status                      # what is done and what is left
+  python -m train.proof run                         # everything that is left, one step after the other; resumes
+  python -m train.proof run --only lambda0.5-seed1  # one run, for instance on another machine
+Exit status: 0 done, 1 a step failed (the same command resumes), 2 refused, 130 interrupted."""
+
+CONFIG = "supersede_proof.toml"
+SEEDS, LAMBDAS = (0, 1, 2), (0.5, 0.0)
+EPISODES_APART = 10_000
+"""Seed s trains on generated episodes from s times this number: no two runs share one."""
+CHECKPOINT_N = 100
+"""Validation episodes at each checkpoint; the ends of a run get all `n`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What to prove and on how much."""
+
+    out: Path
+    seeds: tuple[int, ...] = SEEDS
+    lambdas: tuple[float, ...] = LAMBDAS
+    n: int = 300
+    real: int = 24
+    steps: int | None = None
+    model: str = "smollm2-135m"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One command. `rows` is the number of lines that `file` has when it is done (0: it only has to exist)."""
+
+    run: str
+    name: str
+    command: tuple[str, ...]
+    file: Path
+    rows: int
+
+    @property
+    def done(self) -> bool:
+        if not self.file.is_file():
+            return False
+        return not self.rows or len(self.file.read_text("utf-8").splitlines()) >= self.rows
+
+
+def run_name(weight: float, seed: int) -> str:
+    """The run's folder."""
+    return f"lambda{weight:g}-seed{seed}"
+
+
+def plan(settings: Settings) -> list[Step]:
+    """All steps in order: the base model, then run after run, seeds first."""
+    config = load_config(Path(str(files("configs") / CONFIG)))
+    steps = list(_base_steps(settings, config))
+    for seed in settings.seeds:
+        for weight in settings.lambdas:
+            steps += _run_steps(settings, config, weight, seed)
+    return steps
+
+
+def _base_steps(settings: Settings, config: LocalConfig) -> Iterator[Step]:
+    folder = settings.out / "base"
+    for condition in ("bounded", "full"):
+        yield _evaluation(settings, config, "base", f"validation {condition}", folder / "eval", None, condition)
+    if settings.real:
+        yield _evaluation(settings, config, "base", "real", folder / "real", None, real=True)
+
+
+def _run_steps(settings: Settings, config: LocalConfig, weight: float, seed: int) -> Iterator[Step]:
+    name = run_name(weight, seed)
+    folder, total = settings.out / name, settings.steps or config.steps
+    words = ["train.cli", "train", "--env", "supersede", "--engine", "local"]
+    words += ["--config", str(files("configs") / CONFIG), "--output", str(folder), "--resume"]
+    words += ["--seed", str(seed), "--data.first_seed", str(seed * EPISODES_APART), "--stale_weight", f"{weight:g}"]
+    words += ["--steps", str(total), "--model", settings.model]
+    yield Step(name, "train", tuple(words), folder / "adapter" / "adapter_config.json", 0)
+    # the warm start does not depend on lambda: the first one's is evaluated
+    warm = ["warm"] if weight == settings.lambdas[0] else []
+    for adapter in (*warm, "adapter"):
+        label = {"warm": "warm", "adapter": "trained"}[adapter]
+        out = folder / "eval" / label
+        yield _evaluation(settings, config, name, f"validation {label}", out, folder / adapter)
+    for step in range(10, total, 10) if warm else ():
+        adapter = f"step_{step:04d}"
+        out = folder / "eval" / adapter
+        yield _evaluation(settings, config, name, f"validation step {step}", out, folder / adapter, n=CHECKPOINT_N)
+    for adapter in (*warm, "adapter") if settings.real else ():
+        label = {"warm": "warm", "adapter": "trained"}[adapter]
+        yield _evaluation(settings, config, name, f"real {label}", folder / "real" / label, folder / adapter, real=True)
+
+
+def _evaluation(
+    settings: Settings,
+    config: LocalConfig,
+    run: str,
+    name: str,
+    out: Path,
+    adapter: Path | None,
+    condition: str = "bounded",
+    *,
+    n: int | None = None,
+    real: bool = False,
+) -> Step:
+    protocol = config.protocol
+    count = settings.real if real else min(settings.n, n or settings.n)
+    words = ["eval", "supersede", "--model", settings.model, "--wording", protocol.wording]
+    words += ["--budget", str(protocol.budget), "--max-tokens", str(config.max_notes_tokens)]
+    words += [] if protocol.show_dates else ["--no-dates"]
+    data = ["--data", "oracle", "--fitting"] if real else ["--data", "validation", "--preset", str(config.data.preset)]
+    words += [*data, "--n", str(count), "--condition", condition]
+    words += ["--batch-size", "8" if real else "50", "--out", str(out)]
+    words += ["--adapter", str(adapter)] if adapter else []
+    return Step(run, name, tuple(words), out / condition / "rows.jsonl", count)
+
+
+def run_all(settings: Settings, only: Sequence[str]) -> int:
+    """Make what is left. 0, or 1 when a step failed."""
+    steps = [step for step in plan(settings) if not only or step.run in only]
+    if not steps:
+        raise UserError(f"--only {' '.join(only)}: no such run; the runs are {', '.join(_runs(plan(settings)))}")
+    for number, step in enumerate(steps, 1):
+        if step.done:
+            continue
+        print(f"[{number}/{len(steps)}] {step.run}: {step.name}\n  {_shown(step)}", flush=True)
+        began = time.monotonic()
+        code = subprocess.run([sys.executable, "-m", *step.command], check=False).returncode
+        if code or not step.done:
+            print(f"proof: {step.run}, {step.name} ended with status {code}; the same command resumes", file=sys.stderr)
+            return 130 if code == 130 else 1
+        with (settings.out / "times.jsonl").open("a", encoding="utf-8") as log:
+            row = {"run": step.run, "step": step.name, "seconds": round(time.monotonic() - began)}
+            log.write(json.dumps(row) + "\n")
+    print("\n".join(status(settings)))
+    return 0
+
+
+def status(settings: Settings) -> list[str]:
+    """A line a run: which steps are done, which are left, and what the finished ones took."""
+    log = settings.out / "times.jsonl"
+    times = [json.loads(line) for line in log.read_text("utf-8").splitlines()] if log.is_file() else []
+    steps = plan(settings)
+    lines = [f"{'run':<16} {'done':>6}  {'minutes':>7}  left"]
+    for name in _runs(steps):
+        own = [step for step in steps if step.run == name]
+        left = [step.name for step in own if not step.done]
+        minutes = sum(row["seconds"] for row in times if row["run"] == name) / 60
+        lines.append(f"{name:<16} {len(own) - len(left):>2}/{len(own):<3}  {minutes:>7.1f}  {', '.join(left) or '-'}")
+    return lines
+
+
+def _runs(steps: Sequence[Step]) -> list[str]:
+    return list(dict.fromkeys(step.run for step in steps))
+
+
+def _shown(step: Step) -> str:
+    return "python -m " + " ".join(step.command)
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Entry of `python -m train.proof`."""
+    top = argparse.ArgumentParser(
+        "python -m train.proof",
+        description="Prove that Supersede trains: seeds x lambdas, base, warm and trained, on held-out episodes.",
+        epilog=EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    add = top.add_argument
+    add("command", choices=("run", "status"))
+    add("--out", type=Path, default=Path("runs/proof"), help="default runs/proof")
+    add("--only", nargs="+", default=[], metavar="RUN", help="these runs only, such as base or lambda0.5-seed1")
+    add("--seeds", type=int, nargs="+", default=list(SEEDS), help="default 0 1 2")
+    add("--lambdas", type=float, nargs="+", default=list(LAMBDAS), help="default 0.5 0")
+    add("--n", type=int, default=300, help="validation episodes (default 300)")
+    add("--real", type=int, default=24, help="real conversations that fit the model (default 24; 0: none)")
+    add("--steps", type=int, help="GRPO steps instead of the configuration's")
+    add("--model", default="smollm2-135m", help="another model, for instance on a GPU (give another --out)")
+    options = top.parse_args(args)
+    seeds, lambdas = tuple(options.seeds), tuple(options.lambdas)
+    settings = Settings(options.out, seeds, lambdas, options.n, options.real, options.steps, options.model)
+    try:
+        if options.command == "status":
+            print("\n".join(status(settings)))
+            return 0
+        settings.out.mkdir(parents=True, exist_ok=True)
+        return run_all(settings, options.only)
+    except UserError as error:
+        print(f"proof: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("proof: interrupted; the same command resumes", file=sys.stderr)
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

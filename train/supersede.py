@@ -1,0 +1,160 @@
+"""Supersede for the local trainer: episodes by number, rollouts over `NotesRollout`, oracle notes as the teacher."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rewards.currency import mentions_value
+from rewards.errors import UserError
+from supersede_env.data import FIRST_VALIDATION_SEED, DataConfig, generated_records, load_episodes
+from supersede_env.episode import Episode
+from supersede_env.protocol import Message, NotesRollout, ProtocolConfig
+from supersede_env.scoring import Outcome, grade_answer
+from train.local_config import LocalConfig
+from train.tasks import Example, Result
+
+TELLING = ("set", "change", "correct", "increment", "revert")
+"""Kinds of generated events that make a value true (generators.facts.EFFECTS)."""
+
+
+def tasks(config: LocalConfig) -> SupersedeTasks:
+    """The episodes that `config` trains on."""
+    return SupersedeTasks(config)
+
+
+class SupersedeTasks:
+    """The training episodes by number: a preset's seeds without end, or a fixed list that starts again."""
+
+    def __init__(self, config: LocalConfig) -> None:
+        self.config = config
+        self._fixed: list[dict[str, Any]] | None = None
+        data = config.data
+        if data.data != "train":
+            self._fixed = [episode.to_record() for episode in load_episodes(data).episodes]
+        elif data.preset is None and not config.curriculum.presets:
+            self._fixed = list(generated_records(data))
+        if self._fixed is not None and not self._fixed:
+            raise UserError(f"{data.data}: no episode to train on")
+
+    def task(self, number: int, preset: str | None = None) -> SupersedeTask:
+        return SupersedeTask(self.record(number, preset), self.config)
+
+    def record(self, number: int, preset: str | None = None) -> dict[str, Any]:
+        """The generator's record `number`, true history included."""
+        if self._fixed is not None:
+            return self._fixed[number % len(self._fixed)]
+        data = self.config.data
+        seed = data.first_seed + number % (data.num_episodes or FIRST_VALIDATION_SEED)
+        if seed >= FIRST_VALIDATION_SEED:
+            raise UserError(f"data.first_seed leads past {FIRST_VALIDATION_SEED}, where validation episodes begin")
+        chosen = preset or data.preset or self.config.curriculum.presets[0]
+        one = DataConfig(data="train", preset=chosen, num_episodes=1, first_seed=seed)
+        return next(iter(generated_records(one)))
+
+    def next_command(self, adapter: Path) -> str:
+        config, protocol = self.config, self.config.protocol
+        words = ["python -m eval supersede --model", config.model, "--adapter", str(adapter), "--data validation"]
+        words += ["--preset", config.data.preset] if config.data.preset else []
+        words += ["--n 60 --condition", protocol.condition, "--wording", protocol.wording]
+        words += ["--budget", str(protocol.budget), "--max-tokens", str(config.max_notes_tokens)]
+        words += [] if protocol.show_dates else ["--no-dates"]
+        words += ["--max-session-chars", str(protocol.max_session_chars)] if protocol.max_session_chars else []
+        return " ".join([*words, "--out", f"{config.output}/eval/trained"])
+
+
+class SupersedeTask:
+    """One episode, with the generator's history where it has one."""
+
+    def __init__(self, record: Mapping[str, Any], config: LocalConfig) -> None:
+        self.record, self.config = record, config
+        self.episode = Episode.from_record(record)
+
+    def start(self) -> SupersedePlay:
+        return SupersedePlay(self.episode, self.config, values_by_session(self.record))
+
+    def examples(self) -> list[Example]:
+        """The oracle notes after each session and the oracle answer. Raises `UserError` if they do not fit."""
+        return oracle_examples(self.record, self.config.protocol)
+
+
+class SupersedePlay:
+    """One rollout; see `train.tasks.Play`."""
+
+    def __init__(self, episode: Episode, config: LocalConfig, values: Sequence[str | None]) -> None:
+        self.episode, self.config, self.values = episode, config, values
+        self.rollout = NotesRollout(episode.view, config.protocol)
+
+    @property
+    def done(self) -> bool:
+        return self.rollout.done
+
+    @property
+    def max_new_tokens(self) -> int:
+        answers_next = len(self.rollout.history) + 1 == self.rollout.num_turns
+        return self.config.max_answer_tokens if answers_next else self.config.max_notes_tokens
+
+    def prompt(self) -> list[Message]:
+        return self.rollout.prompt()
+
+    def step(self, reply: str) -> None:
+        self.rollout.step(reply)
+
+    def result(self) -> Result:
+        record: dict[str, Any] = {"id": self.episode.id}
+        if not self.done:
+            unscored = {"reward": None, "verdict": None, "unscored_reason": "over window"}
+            return Result(None, None, record | unscored, counts={"over_window": 1})
+        outcome, config = Outcome.of(self.rollout), self.config
+        grade = grade_answer(self.episode, outcome.answer)
+        reward = grade.r_cur + config.stale_weight * grade.r_stale
+        if config.length_weight and outcome.notes:
+            mean_chars = sum(map(len, outcome.notes)) / len(outcome.notes)
+            reward -= config.length_weight * mean_chars / config.protocol.budget
+        counts = {"over_window": 0, "overflows": outcome.overflows, "empty_notes": outcome.empty_notes}
+        record |= {"reward": reward, "verdict": grade.verdict, "gold": self.episode.gold, **outcome.to_record()}
+        return Result(reward, grade.verdict, record, self._credits(outcome), counts)
+
+    def _credits(self, outcome: Outcome) -> tuple[float | None, ...]:
+        """For each notes turn: are the values that are true after that session in the notes? None for the answer."""
+        if len(self.values) != len(outcome.notes):  # no history, or sessions were split
+            return (None,) * outcome.turns
+        credits = [
+            None if value is None else float(mentions_value(notes, value))
+            for notes, value in zip(outcome.notes, self.values, strict=True)
+        ]
+        return (*credits, *[None] * (outcome.turns - len(credits)))
+
+
+def values_by_session(record: Mapping[str, Any]) -> list[str | None]:
+    """The asked fact's value as told up to the end of each session; None while it was not told, or without history.
+
+    An untold or unnamed event leaves the value open (None) until one is named again: no turn is blamed for it. So do
+    facts of the kind yes or no, which notes state without either word, and questions that have no answer.
+    """
+    spoken = not record.get("abstain") and record.get("tags", {}).get("value_type") != "boolean"
+    events = record.get("history", {}).get("events", ()) if spoken else ()
+    values: list[str | None] = []
+    for session in range(len(record["sessions"])):
+        told = [e for e in events if e["asked_slot"] and e["kind"] in TELLING and e["session"] is not None]
+        known = [e for e in told if e["session"] <= session]
+        values.append(known[-1]["value"] if known and known[-1]["named"] else None)
+    return values
+
+
+def oracle_examples(record: Mapping[str, Any], protocol: ProtocolConfig) -> list[Example]:
+    """One example a turn of a generated record: the generator's oracle notes and answer as replies to the
+    environment's own prompts. Raises `UserError` when its history does not match its turns."""
+    history = record["history"]
+    replies = [*history["oracle_notes"], history["oracle_answer"]]
+    rollout = NotesRollout(Episode.from_record(record).view, protocol)
+    if rollout.num_turns != len(replies):
+        raise UserError(
+            "a warm start has one note a session: use the bounded condition without protocol.max_session_chars"
+        )
+    examples = []
+    for reply in replies:
+        examples.append(Example(tuple(rollout.prompt()), reply))
+        rollout.step(reply)
+    return examples
