@@ -26,6 +26,12 @@ from rewards.errors import UserError
 
 PORT = 8787
 INSIDE = "/opt/codex"
+PATH = f"{INSIDE}/codex-path:/usr/local/bin:/usr/bin:/bin"
+"""First the search program (rg) that comes with Codex."""
+
+STATE = f"{HOME}/.codex"
+"""Codex's own folder; it does not take one below /tmp."""
+
 SOCKET, FORWARDER = "/run/model.sock", "/run/forwarder.py"
 
 INSTALL = "npm install -g @openai/codex (424 MB), or take --agent-engine tools"
@@ -69,7 +75,7 @@ class CodexEngine:
                 serving(socket, self.base_url, self.api_key_var) as gateway,
                 Sandbox([*mounts, *own], self.limits) as sandbox,
             ):
-                done = sandbox.run(self._command(shown), seconds, {"CODEX_HOME": "/tmp/codex", "HOME": "/tmp"})
+                done = sandbox.run(self._command(shown), seconds, {"CODEX_HOME": STATE, "PATH": PATH})
                 output, missing = collect(sandbox)
                 failure = gateway.failure
         if output is None and done.code:
@@ -81,13 +87,15 @@ class CodexEngine:
     def _command(self, pictures: Sequence[str]) -> list[str]:
         provider = f'{{name="endpoint", base_url="http://127.0.0.1:{PORT}/v1", wire_api="responses"}}'
         settings = {"model_provider": '"endpoint"', "model_providers.endpoint": provider, "web_search": '"disabled"'}
+        # these would wait for servers that cannot be reached, five seconds an attempt
+        settings |= {"features.plugins": "false", "analytics.enabled": "false", "otel.metrics_exporter": '"none"'}
         if self.effort:
             settings["model_reasoning_effort"] = json.dumps(self.effort)
         options = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
         codex = [_inside(self.program), "exec", "-C", HOME, "--skip-git-repo-check", "--json", "--ephemeral"]
         codex += ["--dangerously-bypass-approvals-and-sandbox", "-m", self.model, *options]
         codex += [*(f"--image={name}" for name in pictures), "--", PROMPT]
-        start = f"mkdir -p /tmp/codex && exec python3 {FORWARDER} {SOCKET} {PORT} {shlex.join(codex)}"
+        start = f"mkdir -p {STATE} && exec python3 {FORWARDER} {SOCKET} {PORT} {shlex.join(codex)}"
         return ["bash", "--noprofile", "--norc", "-c", start]
 
 
