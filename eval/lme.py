@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from eval.baselines import AGENTS, SYSTEMS, Kit, System, build
-from eval.baselines.coding.engines import AgentConfig, EngineName
-from eval.baselines.coding.scripted import SCRIPTED
+from eval.baselines.coding.options import add_agent_options, agent_from
 from eval.lme_export import export
 from eval.lme_judge import LmeJudge
 from eval.lme_rows import LmeRun, code_version, data_hash, open_run, summarise
@@ -89,16 +88,7 @@ def parser() -> argparse.ArgumentParser:
     memory("--writer", help="model that writes the notes (default: a template)")
     memory("--writer-base-url", help="its OpenAI-compatible endpoint")
 
-    agent = top.add_argument_group("coding agents: codex, agentrunbook_c and its ablations").add_argument
-    agent("--agent", help=f"the agent's model, or {SCRIPTED} (rules, no model)")
-    agent("--agent-base-url", help="its OpenAI-compatible endpoint; called from outside the agent's sandbox")
-    agent("--agent-engine", choices=get_args(EngineName), default="tools", help="own tool loop, or the codex program")
-    agent("--agent-api-key-var", default="OPENAI_API_KEY")
-    agent("--agent-effort", help="reasoning effort, as the model names it (published: xhigh)")
-    agent("--agent-seconds", type=float, default=1800.0, help="for one attempt (published: 1800)")
-    agent("--agent-attempts", type=int, default=3, help="at most (published: 3)")
-    agent("--agent-command-seconds", type=float, default=30.0, help="for one command of the tool loop")
-    agent("--agent-turns", type=int, default=30, help="replies of the model in one attempt of the tool loop")
+    add_agent_options(top)
 
     read = top.add_argument_group("reader").add_argument
     read("--reader", default="Qwen/Qwen3.5-9B", help="model at --base-url, or extractive (no model)")
@@ -139,7 +129,7 @@ def run(args: list[str]) -> int:
 def _run(options: argparse.Namespace) -> int:
     _check(options)
     names = _systems(options.system)
-    agent = _agent(options)
+    agent = agent_from(options)
     if agent is None and options.system == "all":
         names = [name for name in names if name not in AGENTS]
         print(f"left out for want of --agent: {', '.join(AGENTS)}", file=sys.stderr)
@@ -191,17 +181,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> None:
-    for name in (
-        "concurrency",
-        "slices",
-        "context_tokens",
-        "max_tokens",
-        "limit",
-        "agent_seconds",
-        "agent_attempts",
-        "agent_command_seconds",
-        "agent_turns",
-    ):
+    for name in ("concurrency", "slices", "context_tokens", "max_tokens", "limit"):
         value = getattr(options, name)
         if value is not None and value < 1:
             raise UserError(f"--{name.replace('_', '-')} is {value}: give a positive number")
@@ -217,26 +197,6 @@ def _systems(asked: str) -> list[str]:
     names = [name for part in patterns for name in matching(SYSTEMS, "*" if part == "all" else part) or [part]]
     refuse_unknown(names, SYSTEMS, "system")
     return list(dict.fromkeys(names))
-
-
-def _agent(options: argparse.Namespace) -> AgentConfig | None:
-    if options.agent is None:
-        if options.agent_base_url:
-            raise UserError("--agent-base-url goes with a model: name it with --agent")
-        return None
-    if options.agent != SCRIPTED and not options.agent_base_url:
-        raise UserError(f"agent '{options.agent}' needs --agent-base-url; without a model take --agent {SCRIPTED}")
-    return AgentConfig(
-        model=options.agent,
-        base_url=options.agent_base_url,
-        engine=options.agent_engine,
-        api_key_var=options.agent_api_key_var,
-        effort=options.agent_effort,
-        seconds=options.agent_seconds,
-        attempts=options.agent_attempts,
-        turns=options.agent_turns,
-        command_seconds=options.agent_command_seconds,
-    )
 
 
 def _retrieval(options: argparse.Namespace) -> RetrievalConfig:

@@ -6,7 +6,9 @@ one-line reason, never an empty answer: an empty answer would be graded as wrong
 
 from __future__ import annotations
 
+import base64
 import os
+import re
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -18,9 +20,20 @@ if TYPE_CHECKING:
 
 RETRY_STATUS = (408, 409, 429, 500, 502, 503, 504)
 
+CONTEXT_LENGTH = re.compile(r"context[ _-]?(length|window)|maximum (context|model) len|too many tokens", re.IGNORECASE)
+"""How endpoints word a refusal of a prompt that is longer than their window."""
+
 
 class EndpointError(RuntimeError):
     """The endpoint gave nothing usable; the message says what it did give, in one line."""
+
+
+class EmptyReply(EndpointError):
+    """The endpoint answered, with nothing in it."""
+
+
+class OverLong(EndpointError):
+    """The endpoint refused the prompt as longer than its window: trying the same again is of no use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +84,7 @@ class Endpoint:
         if not text and isinstance(reasoning, str) and reasoning.strip():
             return Completion(reasoning, finish, usage, from_reasoning=True)
         if not text:
-            raise EndpointError(f"the reply is empty (finish_reason {finish})")
+            raise EmptyReply(f"the reply is empty (finish_reason {finish})")
         return Completion(text, finish, usage)
 
     def exchange(self, messages: list[dict[str, Any]], *, timeout: float | None = None, **options: Any) -> Exchange:
@@ -126,9 +139,24 @@ class Endpoint:
         raise EndpointError(f"{reason} ({self.retries + 1} attempts)")
 
 
+def text_part(text: str) -> dict[str, Any]:
+    """A text as one part of a message."""
+    return {"type": "text", "text": text}
+
+
+def picture_part(data: bytes) -> dict[str, Any]:
+    """A PNG or JPEG as one part of a message."""
+    kind = "png" if data.startswith(b"\x89PNG") else "jpeg"
+    url = f"data:image/{kind};base64,{base64.b64encode(data).decode()}"
+    return {"type": "image_url", "image_url": {"url": url}}
+
+
 def _body(response: httpx.Response) -> dict[str, Any]:
     if response.status_code != 200:
-        raise EndpointError(f"status {response.status_code}: {_one_line(response.text)}")
+        # other refusals (a wrong key, an unknown field) concern every prompt: they are no over-long ones
+        too_long = response.status_code == 413 or (response.status_code < 500 and CONTEXT_LENGTH.search(response.text))
+        error = OverLong if too_long else EndpointError
+        raise error(f"status {response.status_code}: {_one_line(response.text)}")
     try:
         body = response.json()
     except ValueError:

@@ -6,7 +6,6 @@ want other wording. For a reader without a model see `extractive`.
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
@@ -15,7 +14,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Protocol
 
-from lme_v2_env.chat import Endpoint
+from lme_v2_env.chat import Endpoint, picture_part, text_part
 from lme_v2_env.memory.api import ContextItem
 from lme_v2_env.tokens import TokenCounter, cut, estimate
 from lme_v2_env.trajectory import QuestionView
@@ -144,23 +143,12 @@ class EndpointReader:
     def messages(self, question: QuestionView, domain: str, items: Sequence[ContextItem]) -> list[dict[str, Any]]:
         """System prompt of the domain; then context header, items, question and its picture as parts of one message."""
         texts = self.prompts
-        parts = [_text(texts["context"] if items else texts["context"] + texts["empty"])]
+        parts = [text_part(texts["context"] if items else texts["context"] + texts["empty"])]
         for item in items:
             parts.append(
-                _text(item.value + "\n\n") if item.type == "text" else picture_part(Path(item.value).read_bytes())
+                text_part(item.value + "\n\n") if item.type == "text" else picture_part(Path(item.value).read_bytes())
             )
-        parts.append(_text(texts["question"] + question.text))
+        parts.append(text_part(texts["question"] + question.text))
         if question.image is not None and self.images:
             parts.append(picture_part(question.image))
         return [{"role": "system", "content": texts[domain]}, {"role": "user", "content": parts}]
-
-
-def _text(text: str) -> dict[str, Any]:
-    return {"type": "text", "text": text}
-
-
-def picture_part(data: bytes) -> dict[str, Any]:
-    """A picture as a part of a message."""
-    kind = "png" if data.startswith(b"\x89PNG") else "jpeg"
-    url = f"data:image/{kind};base64,{base64.b64encode(data).decode()}"
-    return {"type": "image_url", "image_url": {"url": url}}

@@ -17,8 +17,7 @@ from eval.baselines.coding.engine import DONE, TIME_UP, TURNS_UP, Effort, collec
 from eval.baselines.coding.instruct import PROMPT
 from eval.baselines.coding.output import FILE
 from eval.baselines.coding.sandbox import Finished, Limits, Mount, Sandbox
-from lme_v2_env.chat import Endpoint, EndpointError, Exchange
-from lme_v2_env.reader import picture_part
+from lme_v2_env.chat import Endpoint, EndpointError, Exchange, picture_part, text_part
 
 SYSTEM = (
     "You work in a folder of files with one tool, a bash shell. Every call starts in the same folder; files stay, "
@@ -100,7 +99,7 @@ class _Run:
 
     def __init__(self, loop: ToolLoop, sandbox: Sandbox, deadline: float, picture: bytes | None) -> None:
         self.loop, self.sandbox, self.deadline = loop, sandbox, deadline
-        asked = PROMPT if picture is None else [{"type": "text", "text": PROMPT}, picture_part(picture)]
+        asked = PROMPT if picture is None else [text_part(PROMPT), picture_part(picture)]
         self.messages: list[dict[str, Any]] = [
             {"role": "system", "content": SYSTEM},
             {"role": "user", "content": asked},
