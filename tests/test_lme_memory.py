@@ -241,7 +241,7 @@ class Scripted(Endpoint):
         super().__init__("http://scripted.test", "scripted")
         self.replies, self.sent = list(replies), []
 
-    def _post(self, route: str, payload: dict[str, Any]) -> dict[str, Any]:
+    def _post(self, route: str, payload: dict[str, Any], timeout: float | None = None) -> dict[str, Any]:
         self.sent.append(payload)
         reply = self.replies.pop(0)
         if isinstance(reply, Exception):
