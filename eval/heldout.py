@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from eval import endpoint, local_model
+from eval import direct, endpoint, local_model
 from eval.arguments import Parser
+from eval.baselines.facts import ROLLOUTS, facts_hash, operations
 from eval.locks import only_writer
 from eval.rows import RunFolder, RunInfo, code_version, describe, summarise
 from eval.stats import INVALID_EXIT
@@ -32,6 +33,8 @@ EXAMPLE = """examples:
   python -m eval supersede --model smollm2-135m --data validation --preset quick --n 60 --out runs/base
   python -m eval supersede --model Qwen/Qwen2.5-3B-Instruct --base-url http://localhost:8000/v1 --data oracle \\
       --condition both --out runs/qwen
+  python -m eval supersede --model Qwen/Qwen2.5-3B-Instruct --base-url http://localhost:8000/v1 --data oracle \\
+      --system facts --out runs/qwen
   python -m eval compare runs/qwen/full runs/qwen/bounded
 
 Rows go to OUT/<condition>/rows.jsonl; the same command again resumes. Exit status: 0 done, 2 refused, 3 INVALID."""
@@ -58,6 +61,7 @@ def parser() -> Parser:
     add("--base-url", help="OpenAI-compatible endpoint, such as http://localhost:8000/v1")
     add("--api-key-var", default="OPENAI_API_KEY", help="environment variable that holds the endpoint's key")
     add("--adapter", help="LoRA adapter folder (local model only)")
+    add("--system", choices=tuple(ROLLOUTS), default="notes", help="facts: a list that the model adds to and updates")
     add("--condition", choices=("bounded", "full", "both"), default="bounded")
     add("--data", default="oracle", help="oracle, s, train, validation, or a .jsonl file (default oracle)")
     add("--preset", help="generator preset for train/validation; without it the fixed sets")
@@ -107,7 +111,8 @@ def _run(options: argparse.Namespace) -> int:
             "exclusions": options.exclusions,
         },
     )
-    engine = endpoint if options.base_url else local_model
+    # verifiers' evaluator plays the notes protocol and no other
+    engine = local_model if not options.base_url else endpoint if options.system == "notes" else direct
     conditions = ("bounded", "full") if options.condition == "both" else (options.condition,)
     protocols = [_protocol(options, condition) for condition in conditions]
     loaded = engine.select(options, load_episodes(data), protocols)
@@ -118,14 +123,16 @@ def _run(options: argparse.Namespace) -> int:
     invalid = False
     for protocol in protocols:
         info = _info(options, engine.NAME, data, protocol, loaded)
-        folder = options.out / protocol.condition
+        folder = options.out / info.condition
         with only_writer(folder) as lock:
             run_folder = RunFolder.open(folder, info)
             started = time.monotonic()
             engine.evaluate(Job(info, loaded.episodes, protocol, options), run_folder, lock)
             rows = run_folder.read()
         summary = summarise(rows)
-        print("\n".join(describe(f"{options.model} {protocol.condition}", summary, info.excluded)))
+        print("\n".join(describe(f"{options.model} {info.condition}", summary, info.excluded)))
+        if options.system == "facts":
+            print(f"  {operations(rows)}")
         print(f"  {folder / 'rows.jsonl'} ({time.monotonic() - started:.0f} s)")
         invalid |= summary.invalid
     return INVALID_EXIT if invalid else 0
@@ -140,6 +147,8 @@ def _check(options: argparse.Namespace) -> None:
         raise UserError(f"--temperature is {options.temperature}: give 0 (greedy) or more")
     if not math.isfinite(options.stale_weight):
         raise UserError(f"--stale-weight is {options.stale_weight}: give a number")
+    if options.system == "facts" and options.condition != "bounded":
+        raise UserError("a list of facts has no full-context condition: leave out --condition")
     if options.base_url and options.adapter:
         raise UserError("--adapter is for local models; an endpoint serves an adapter under a model name of its own")
     if options.base_url:
@@ -188,6 +197,7 @@ def _estimate(episodes: tuple[Episode, ...], protocols: list[ProtocolConfig], op
 def _info(
     options: argparse.Namespace, engine: str, data: DataConfig, protocol: ProtocolConfig, loaded: Loaded
 ) -> RunInfo:
+    facts = options.system == "facts"
     sampling: dict[str, Any] = {"temperature": options.temperature, "max_tokens": options.max_tokens}
     if engine == local_model.NAME:
         sampling |= {"seed": options.seed, "batch_size": options.batch_size}
@@ -195,16 +205,16 @@ def _info(
         model=options.model,
         adapter=options.adapter,
         adapter_sha256=local_model.adapter_sha256(options.adapter),
-        condition=protocol.condition,
+        condition="facts" if facts else protocol.condition,
         engine=engine,
         # where the file lies does not shape a result; the task set's hash stands for its content
         data={key: value for key, value in asdict(data).items() if key != "path"},
-        protocol=asdict(protocol),
+        protocol=asdict(protocol) | ({"system": "facts"} if facts else {}),
         sampling=sampling,
         samples=options.samples,
         n=len(loaded.episodes) + len(loaded.unscorable),
         task_set=task_set_hash(loaded.episodes),
-        prompt_hash=protocol.hash,
+        prompt_hash=facts_hash(protocol) if facts else protocol.hash,
         grader_version=GRADER_VERSION,
         code_version=code_version(),
         stale_weight=options.stale_weight,

@@ -32,7 +32,7 @@ from lme_v2_env.dataset import TIERS, Dataset, open_dataset
 from lme_v2_env.extractive import ExtractiveReader
 from lme_v2_env.memory.api import Mode, RetrievalConfig
 from lme_v2_env.memory.embed import Embedder, embedder_from
-from lme_v2_env.memory.library import Library, TemplateWriter
+from lme_v2_env.memory.library import Library, TemplateWriter, Writer
 from lme_v2_env.memory.store import Store
 from lme_v2_env.memory.writer import ModelWriter
 from lme_v2_env.reader import PUBLISHED_CONTEXT_TOKENS, EndpointReader, Reader, Sampling, load_prompts
@@ -84,9 +84,15 @@ def parser() -> argparse.ArgumentParser:
     memory("--slices", type=int, default=6, help="slices a question (default 6)")
     memory("--published-rag", action="store_true", help="dense alone, question verbatim, overlapping slices kept")
 
-    memory("--parity", action="store_true", help="as the published code does where it differs from the paper")
-    memory("--writer", help="model that writes the notes (default: a template)")
+    memory("--writer", help="model that writes the notes and events (default: a template)")
     memory("--writer-base-url", help="its OpenAI-compatible endpoint")
+    memory("--writer-images", action="store_true", help="show it the screenshots, too")
+
+    runbook = top.add_argument_group("AgentRunbook-R").add_argument
+    runbook("--controller", default="rules", help="model that writes the queries, or rules (default; no model)")
+    runbook("--controller-base-url", help="its OpenAI-compatible endpoint")
+    runbook("--controller-api-key-var", default="OPENAI_API_KEY")
+    runbook("--parity", action="store_true", help="as the published code does where it differs from the paper")
 
     add_agent_options(top)
 
@@ -146,12 +152,13 @@ def _run(options: argparse.Namespace) -> int:
     retrieval = _retrieval(options)
     kit = Kit(
         dataset,
-        _library(options, cache),
+        _library(options, cache, dataset),
         retrieval,
         options.images,
+        controller=_controller(options),
+        parity=options.parity,
         agent=agent,
         files=cache / "files",
-        parity=options.parity,
     )
     systems = [build(name, kit) for name in names]
     reader, judge = _reader(options), _judge(options, dataset)
@@ -199,16 +206,31 @@ def _systems(asked: str) -> list[str]:
     return list(dict.fromkeys(names))
 
 
+def _controller(options: argparse.Namespace) -> Endpoint | None:
+    if options.controller == "rules":
+        if options.controller_base_url:
+            raise UserError("--controller-base-url goes with a model: name it with --controller")
+        return None
+    if not options.controller_base_url:
+        raise UserError(f"controller '{options.controller}' needs --controller-base-url; without a model take rules")
+    return Endpoint(options.controller_base_url, options.controller, options.controller_api_key_var)
+
+
 def _retrieval(options: argparse.Namespace) -> RetrievalConfig:
     if options.published_rag:
         return RetrievalConfig(mode="dense", slices=options.slices, skip_shown=False, strip_instruction=False)
     return RetrievalConfig(mode=options.retrieval, slices=options.slices)
 
 
-def _library(options: argparse.Namespace, cache: Path) -> Callable[[], Library]:
+def _library(options: argparse.Namespace, cache: Path, dataset: Dataset) -> Callable[[], Library]:
     if (options.writer is None) != (options.writer_base_url is None):
         raise UserError("--writer and --writer-base-url go together")
-    writer = ModelWriter(Endpoint(options.writer_base_url, options.writer)) if options.writer else TemplateWriter()
+    if options.writer_images and not options.writer:
+        raise UserError("--writer-images needs --writer: the template takes no pictures")
+    writer: Writer = TemplateWriter()
+    if options.writer:
+        picture = dataset.trajectories.screenshot if options.writer_images else None
+        writer = ModelWriter(Endpoint(options.writer_base_url, options.writer), picture=picture)
     return partial(Library, Store(cache / "store"), _embedder(options), writer)
 
 

@@ -101,11 +101,17 @@ class _Memories:
     def _built(self, memory: RetrievalMemory, domain: str) -> RetrievalMemory:
         lists = {self.job.dataset.haystacks[q.id] for q in self.job.dataset.questions if q.domain == domain}
         ids = sorted({name for haystack in lists for name in haystack}) if len(lists) > 1 else next(iter(lists))
-        key = {"ids": ids, "file": self.job.dataset.trajectories.stamp, "system": self.job.system.settings}
+        # what shapes a memory, not what is done with it: a run with another controller opens the same snapshot
+        key = {
+            "ids": ids,
+            "file": self.job.dataset.trajectories.stamp,
+            "memory": snapshot.settings_of(memory.library, memory.config),
+            "pictures": memory.picture is not None,
+        }
         kept = self.job.cache / "memories" / signature(key)
         started = time.perf_counter()
         if snapshot.load(memory, kept):
-            _note_memory(self.folder, len(ids), started, "snapshot")
+            _note_memory(self.folder, memory, len(ids), started, "snapshot")
         else:
             _fill(self.job, memory, ids, domain, self.folder)
             snapshot.save(memory, kept)
@@ -132,11 +138,15 @@ def _fill(job: Job, memory: Memory, haystack: Sequence[str], domain: str, folder
             except (EndpointError, BadVectors) as error:
                 raise UserError(f"inserting {names[0]} to {names[-1]}: {error}; the same command resumes") from error
             progress.show(start + len(names))
-    _note_memory(folder, len(haystack), started, "inserted")
+    _note_memory(folder, memory, len(haystack), started, "inserted")
 
 
-def _note_memory(folder: RunFolder, trajectories: int, started: float, how: str) -> None:
+def _note_memory(folder: RunFolder, memory: Memory, trajectories: int, started: float, how: str) -> None:
     entry = {"trajectories": trajectories, "how": how, "seconds": time.perf_counter() - started}
+    if isinstance(memory, RetrievalMemory):
+        # events and notes that the model did not write although it was asked
+        written = [row for kept in memory.inserted.values() for rows in kept.records.values() for row in rows]
+        entry["template_fallbacks"] = sum(row.get("fallback", False) for row in written)
     file = folder.folder / MEMORIES
     entries = json.loads(file.read_text("utf-8")) if file.is_file() else []
     write_atomic(file, json.dumps([*entries, entry], indent=1) + "\n")

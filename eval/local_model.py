@@ -12,13 +12,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from eval.baselines.facts import ROLLOUTS, outcome, report
 from eval.progress import Progress
 from eval.rows import OVER_WINDOW, RunFolder, no_gold_rows, scored_row, unscored_row
 from rewards.errors import UserError
 from supersede_env.episode import Episode
 from supersede_env.longmemeval import Loaded
 from supersede_env.protocol import NotesRollout, ProtocolConfig
-from supersede_env.scoring import Outcome
 
 if TYPE_CHECKING:
     from eval.heldout import Job
@@ -43,19 +43,19 @@ def select(options: argparse.Namespace, loaded: Loaded, protocols: list[Protocol
     for episode in loaded.episodes:
         if len(fitting) == options.n:
             break
-        if all(_fits(policy, episode, protocol, options.max_tokens) for protocol in protocols):
+        plays = [ROLLOUTS[options.system](episode.view, protocol) for protocol in protocols]
+        if all(_fits(policy, rollout, options.max_tokens) for rollout in plays):
             fitting.append(episode)
         else:
             excluded.append((episode.id, OVER_WINDOW))
     return Loaded(tuple(fitting), tuple(excluded), loaded.unscorable)
 
 
-def _fits(policy: LocalPolicy, episode: Episode, protocol: ProtocolConfig, max_tokens: int) -> bool:
-    rollout = NotesRollout(episode.view, protocol)
+def _fits(policy: LocalPolicy, rollout: NotesRollout, max_tokens: int) -> bool:
     while not rollout.done:
         if not policy.fits(rollout.prompt(), max_tokens):
             return False
-        rollout.step("notes " * (protocol.budget // 6))
+        rollout.step("ADD: " + "notes " * (rollout.config.budget // 6))  # full notes, and a full list of facts
     return True
 
 
@@ -80,7 +80,7 @@ def evaluate(job: Job, folder: RunFolder, lock: int) -> None:
 
 def play(tasks: Sequence[Task], policy: LocalPolicy, job: Job) -> list[dict[str, Any]]:
     """Rows of a batch of rollouts played in lock-step; a prompt over the window ends its rollout as unscored."""
-    rollouts = [NotesRollout(episode.view, job.protocol) for episode, _ in tasks]
+    rollouts = [ROLLOUTS[job.options.system](episode.view, job.protocol) for episode, _ in tasks]
     over: set[int] = set()
     tokens = [0] * len(tasks)
     started = time.monotonic()
@@ -107,8 +107,8 @@ def play(tasks: Sequence[Task], policy: LocalPolicy, job: Job) -> list[dict[str,
         if i in over:
             rows.append(unscored_row(episode, sample, OVER_WINDOW))
             continue
-        extra = {"seconds": seconds, "calls": rollouts[i].num_turns, "new_tokens": tokens[i]}
-        rows.append(scored_row(episode, sample, Outcome.of(rollouts[i]), job.info.stale_weight, extra))
+        extra = {"seconds": seconds, "calls": rollouts[i].num_turns, "new_tokens": tokens[i]} | report(rollouts[i])
+        rows.append(scored_row(episode, sample, outcome(rollouts[i]), job.info.stale_weight, extra))
     return rows
 
 

@@ -88,6 +88,35 @@ def counter_for(tokenizer: str) -> TokenCounter:
     return TokenCounter(count, f"tokenizer {tokenizer}")
 
 
+@dataclass(frozen=True, slots=True)
+class TokenCutter:
+    """Keeps the first `limit` tokens of a text. `label` says whose tokens they are."""
+
+    cut: Callable[[str], str]
+    label: str
+
+
+def cutter_for(tokenizer: str, limit: int) -> TokenCutter:
+    """The cutter of a model name or folder; an estimate where its tokenizer cannot be had, or for `estimate`."""
+    if tokenizer != "estimate":
+        try:
+            from tokenizers import Tokenizer
+
+            loaded = Tokenizer.from_file(str(_tokenizer_file(tokenizer)))
+        except Exception:  # as above: of many kinds, and all mean that it is not to be had
+            return cutter_for("estimate", limit)
+        loaded.no_truncation()
+        loaded.no_padding()
+
+        def cut_text(text: str) -> str:
+            ends = loaded.encode(text, add_special_tokens=False).offsets
+            return text if len(ends) <= limit else text[: ends[limit - 1][1]]
+
+        return TokenCutter(cut_text, f"tokenizer {tokenizer}")
+    longest = round(limit * CHARS_PER_TOKEN)
+    return TokenCutter(lambda text: text[:longest], f"estimate: {CHARS_PER_TOKEN:g} characters a token")
+
+
 def _tokenizer_file(name: str) -> Path:
     if Path(name).is_dir():
         return Path(name) / "tokenizer.json"

@@ -270,7 +270,8 @@ def test_notes_by_a_model_are_repaired_once_then_templates_and_kept() -> None:
     assert library.records("hint", first)[0]["title"] == "H"  # from the store: no further call
     assert len(endpoint.sent) == 2
     assert library.records("procedure", second)[0]["title"] == second.goal
-    assert writer.fallbacks == 1
+    assert library.records("procedure", second)[0]["fallback"]
+    assert not library.records("procedure", first)[0]["fallback"]
     prompt = str(endpoint.sent)
     assert first.states[1].action is not None
     assert first.states[1].action in prompt.replace('\\"', '"').replace("\\'", "'")

@@ -182,7 +182,8 @@ def test_gold_id_type_and_paths_never_leave_the_harness(tmp_path: Path, monkeypa
         return UNKNOWN
 
     with ScriptedEndpoint(policy) as endpoint:
-        for system in ("rag_slice", "rag_slice_notes", "oracle_trajectories", "oracle_slices_notes", "no_retrieval"):
+        searching = ("rag_slice", "rag_slice_notes", "agentrunbook_r")
+        for system in (*searching, "oracle_trajectories", "oracle_slices_notes", "no_retrieval"):
             arguments = command(world, tmp_path / "out", *reader(endpoint), "--images", "--system", system)
             assert lme.run(arguments) == 0
         sent = "\n".join([*endpoint.bodies, *embedded])

@@ -8,6 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from lme_v2_env.chat import Endpoint
 from lme_v2_env.dataset import Dataset
 from lme_v2_env.memory.api import Memory, RetrievalConfig
 from lme_v2_env.memory.library import Library
@@ -21,6 +22,13 @@ SYSTEMS = {
     "no_retrieval": "eval.baselines.no_retrieval",
     "rag_slice": "eval.baselines.rag",
     "rag_slice_notes": "eval.baselines.rag",
+    "agentrunbook_r": "eval.baselines.agentrunbook_r",
+    "agentrunbook_r_no_slices": "eval.baselines.agentrunbook_r",
+    "agentrunbook_r_no_events": "eval.baselines.agentrunbook_r",
+    "agentrunbook_r_no_notes": "eval.baselines.agentrunbook_r",
+    "agentrunbook_r_only_slices": "eval.baselines.agentrunbook_r",
+    "agentrunbook_r_only_events": "eval.baselines.agentrunbook_r",
+    "agentrunbook_r_only_notes": "eval.baselines.agentrunbook_r",
     "codex": "eval.baselines.coding_agent",
     "agentrunbook_c": "eval.baselines.coding_agent",
     "agentrunbook_c_no_instruction": "eval.baselines.coding_agent",
@@ -41,12 +49,14 @@ class Kit:
     retrieval: RetrievalConfig
     pictures: bool
     """Whether memories may return screenshots."""
+    controller: Endpoint | None = None
+    """The model that writes AgentRunbook-R's queries; rules do without one."""
+    parity: bool = False
+    """Do as the published code does where it differs from the paper."""
     agent: AgentConfig | None = None
     """The model behind the coding agents, which need one."""
     files: Path = Path("files")
     """Where coding agents' files of trajectories are kept between runs."""
-    parity: bool = False
-    """Do as the published code does where it differs from the paper."""
 
     def picture(self) -> Callable[[str], Path] | None:
         return self.dataset.trajectories.screenshot if self.pictures else None

@@ -27,6 +27,8 @@ class Event:
     action: str
     overview: str
     change: str
+    fallback: bool = False
+    """Whether a model was asked and the template had to write it."""
 
     @property
     def text(self) -> str:

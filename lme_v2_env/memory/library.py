@@ -77,6 +77,11 @@ class Library:
         self.embedded = 0
         """Windows that were embedded by this process."""
 
+    @property
+    def cutting(self) -> dict[str, Any]:
+        """How entries are cut before they are embedded: part of the settings that key the store."""
+        return {"window_chars": self.window_chars}
+
     def index(self, pool: str) -> Index:
         return self._indices.setdefault(pool, Index())
 
@@ -116,7 +121,7 @@ class Library:
         return rows if pool == EVENTS else [row for row in rows if row["kind"] == pool]
 
     def _block(self, pool: str, trajectory: Trajectory) -> Block:
-        cut = {"index": INDEX_VERSION, "pool": pool, "window_chars": self.window_chars}
+        cut = {"index": INDEX_VERSION, "pool": pool, **self.cutting}
         if pool != SLICES:
             cut |= self.writer.settings
         texts: list[list[str]] | None = None
@@ -131,7 +136,7 @@ class Library:
             return pack(term_arrays(["\n".join(entry) for entry in lines()], self._hashes))
 
         def vectors() -> bytes:
-            return pack(self._embedded([windows(entry, self.window_chars) for entry in lines()]))
+            return pack(self._embedded([self._windows(entry) for entry in lines()]))
 
         fingerprint = trajectory.fingerprint
         words_side = unpack(self.store.get_or_make(fingerprint, f"terms-{pool}", cut, terms))
@@ -149,6 +154,9 @@ class Library:
         if pool == EVENTS:
             return [Event(**record).text.split("\n") for record in records]
         return [Note(**record).text.split("\n") for record in records]
+
+    def _windows(self, entry: Sequence[str]) -> list[str]:
+        return windows(entry, self.window_chars)
 
     def _embedded(self, entries: Sequence[Sequence[str]]) -> dict[str, np.ndarray]:
         """Vectors of all windows; equal windows are embedded once, across trajectories while remembered."""
@@ -172,8 +180,8 @@ def library_settings(library: Library) -> dict[str, Any]:
     """What shapes an index, for a run's record."""
     return {
         "index": INDEX_VERSION,
-        "window_chars": library.window_chars,
+        **library.cutting,
         "embedder": library.embedder.name if library.embedder else None,
         "writer": dict(library.writer.settings),
-        "signature": signature({"window_chars": library.window_chars, **library.writer.settings}),
+        "signature": signature({**library.cutting, **library.writer.settings}),
     }

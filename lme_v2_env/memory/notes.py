@@ -24,6 +24,8 @@ class Note:
     title: str
     description: str
     content: str
+    fallback: bool = False
+    """Whether a model was asked and the template had to write it."""
 
     @property
     def text(self) -> str:

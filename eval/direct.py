@@ -1,0 +1,85 @@
+"""An OpenAI-compatible endpoint, played by this process: for systems that verifiers' evaluator does not know.
+
+Rollouts run side by side, each turn one request. Rows are appended as they are finished; a start after a crash or an
+outage redoes what is missing or failed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from typing import TYPE_CHECKING, Any
+
+from eval import endpoint
+from eval.baselines.facts import ROLLOUTS, outcome, report
+from eval.progress import Progress
+from eval.rows import OVER_WINDOW, RunFolder, no_gold_rows, scored_row, unscored_row
+from lme_v2_env.chat import Endpoint, EndpointError, OverLong
+from supersede_env.episode import Episode
+from supersede_env.protocol import NoReply, visible_reply
+
+if TYPE_CHECKING:
+    from eval.heldout import Job
+
+NAME = endpoint.NAME
+
+select = endpoint.select
+
+
+def evaluate(job: Job, folder: RunFolder, lock: int) -> None:
+    """Play every task that has no scored row."""
+    unscorable = no_gold_rows(job.info)
+    kept = [row for row in folder.read() if row["scored"]]
+    folder.replace(unscorable + kept)
+    done = {(row["id"], row["sample"]) for row in kept}
+    order = [(episode, sample) for episode in job.episodes for sample in range(job.info.samples)]
+    tasks = [(episode, sample) for episode, sample in order if (episode.id, sample) not in done]
+    options = job.options
+    client = Endpoint(options.base_url, options.model, options.api_key_var)
+    pool = ThreadPoolExecutor(options.max_concurrent)
+    try:
+        with Progress("rollouts", len(order)) as progress:
+            for number, future in enumerate(as_completed([pool.submit(_row, job, client, *task) for task in tasks]), 1):
+                folder.append([future.result()])
+                progress.show(len(kept) + number)
+    finally:
+        pool.shutdown(cancel_futures=True)
+    place = {(episode.id, sample): number for number, (episode, sample) in enumerate(order)}
+    folder.replace(sorted(folder.read(), key=lambda row: place.get((row["id"], row["sample"]), -1)))
+
+
+def _row(job: Job, client: Endpoint, episode: Episode, sample: int) -> dict[str, Any]:
+    rollout = ROLLOUTS[job.options.system](episode.view, job.protocol)
+    finished: list[str | None] = []
+    usage: Counter[str] = Counter()
+    started = time.monotonic()
+    try:
+        while not rollout.done:
+            reply = client.exchange(
+                [dict(message) for message in rollout.prompt()],
+                temperature=job.options.temperature,
+                max_tokens=job.options.max_tokens,
+            )
+            rollout.step(_text(reply.message))
+            finished.append(reply.finish_reason)
+            usage.update(reply.usage)
+    except OverLong:
+        return unscored_row(episode, sample, OVER_WINDOW)
+    except (EndpointError, NoReply) as error:
+        return unscored_row(episode, sample, str(error))
+    extra = {
+        "seconds": time.monotonic() - started,
+        "calls": len(finished),
+        "finish_reasons": finished,
+        "usage": dict(usage),
+        **report(rollout),
+    }
+    return scored_row(episode, sample, outcome(rollout), job.info.stale_weight, extra)
+
+
+def _text(message: dict[str, Any]) -> str:
+    """What the protocol takes of a message, the empty text included. Raises `NoReply`."""
+    content = message.get("content")
+    reasoning = message.get("reasoning") or message.get("reasoning_content")
+    return visible_reply(content if isinstance(content, str) else None, reasoning)
