@@ -90,8 +90,6 @@ class _Memories:
         if not isinstance(memory, RetrievalMemory):
             if self.job.system.inserts:
                 _fill(self.job, memory, haystack, domain, self.folder)
-            if isinstance(memory, Prepared):
-                memory.prepare()
             return memory
         if self._whole is None or self._domain != domain:
             self._whole, self._domain = None, domain  # the old one goes before the new one comes
@@ -138,6 +136,8 @@ def _fill(job: Job, memory: Memory, haystack: Sequence[str], domain: str, folder
             except (EndpointError, BadVectors) as error:
                 raise UserError(f"inserting {names[0]} to {names[-1]}: {error}; the same command resumes") from error
             progress.show(start + len(names))
+    if isinstance(memory, Prepared):
+        memory.prepare()
     _note_memory(folder, memory, len(haystack), started, "inserted")
 
 
