@@ -54,6 +54,17 @@ START = (
 )
 """Limits of a command, set inside so that they count inside; the kernel ends it first when memory runs out."""
 
+PROBE = """import os, time
+try:
+    for _ in range(20):
+        if os.fork() == 0:
+            time.sleep(9)
+    print("unlimited")
+except BlockingIOError:
+    print("limited")
+"""
+"""Starts more processes than it may: this limit depends on who runs the harness, so it is tried, not believed."""
+
 
 class Stop(StrEnum):
     """Why a command was ended. Looked at in this order."""
@@ -196,7 +207,7 @@ class Sandbox:
             os.close(file)
 
     def _enter(self) -> list[str]:
-        user = ["-S", str(NOBODY), "-G", str(NOBODY)] if os.getuid() == 0 else ["-U", "--preserve-credentials"]
+        user = ["-S", str(NOBODY), "-G", str(NOBODY)] if _steps_down() else ["-U", "--preserve-credentials"]
         return [self._nsenter, "-t", str(self._pid), "-m", *user, self._bwrap]
 
     def _watch(self, process: subprocess.Popen[bytes], seconds: float) -> Finished:
@@ -267,9 +278,11 @@ def require() -> str:
     numbers = re.search(r"(\d+)\.(\d+)\.(\d+)", text)
     if numbers is None or tuple(map(int, numbers.groups())) < OLDEST:
         raise UserError(f"{text or 'bwrap'} is too old: the coding agents need 0.8.0 or newer: {INSTALL}")
-    with Sandbox([]) as sandbox:
-        done = sandbox.shell("python3 -c 'print(6 * 7)'", 20.0)
-    if done.stdout.strip() != "42":
+    with Sandbox([], Limits(processes=8)) as sandbox:
+        done = sandbox.run(["python3", "-c", PROBE], 20.0)
+    if done.stdout.strip() == "unlimited":
+        raise UserError("the limit of processes does not hold here: run as an ordinary user, or as root of the machine")
+    if done.stdout.strip() != "limited":
         reason = " ".join(done.stderr.split()) or str(done.stop)
         raise UserError(f"bubblewrap cannot run a command here ({reason}); {_advice(reason)}")
     return numbers.group()
@@ -292,10 +305,17 @@ def _advice(reason: str) -> str:
     return "coding agents are never run without it"
 
 
+def _steps_down() -> bool:
+    """Whether the harness is root, and there is the user to step down to: in a user namespace there may be none."""
+    with open("/proc/self/uid_map") as lines:
+        ranges = [tuple(map(int, line.split())) for line in lines]
+    return os.getuid() == 0 and any(first <= NOBODY < first + count for first, _, count in ranges)
+
+
 def _outer(mounts: Sequence[Mount], limits: Limits) -> list[str]:
     size = str(limits.disk_bytes)
     flags = ["--die-with-parent", "--new-session", "--ro-bind", "/usr", "/usr"]
-    if os.getuid() == 0:
+    if _steps_down():
         flags += ["--cap-drop", "ALL"]
     else:
         flags += ["--unshare-user", "--uid", str(USER), "--gid", str(USER)]
