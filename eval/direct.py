@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import TYPE_CHECKING, Any
 
 from eval import endpoint
-from eval.baselines.facts import ROLLOUTS, outcome, report
+from eval.baselines.facts import outcome, report
 from eval.progress import Progress
 from eval.rows import OVER_WINDOW, RunFolder, no_gold_rows, scored_row, unscored_row
 from lme_v2_env.chat import Endpoint, EndpointError, OverLong
@@ -50,7 +50,7 @@ def evaluate(job: Job, folder: RunFolder, lock: int) -> None:
 
 
 def _row(job: Job, client: Endpoint, episode: Episode, sample: int) -> dict[str, Any]:
-    rollout = ROLLOUTS[job.options.system](episode.view, job.protocol)
+    rollout = job.start(episode.view, job.protocol)
     finished: list[str | None] = []
     usage: Counter[str] = Counter()
     started = time.monotonic()

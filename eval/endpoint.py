@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from eval.baselines.note_takers import Start
 from eval.progress import Progress
 from eval.rows import OVER_WINDOW, RunFolder, no_gold_rows, scored_row, unscored_row, write_atomic
 from rewards.errors import UserError
@@ -36,7 +37,7 @@ CONTEXT_LENGTH = re.compile(r"context[ _-]?(length|window)|maximum context|too m
 """How endpoints word a refusal of a prompt that is longer than their window."""
 
 
-def select(options: argparse.Namespace, loaded: Loaded, protocols: list[ProtocolConfig]) -> Loaded:
+def select(options: argparse.Namespace, loaded: Loaded, protocols: list[ProtocolConfig], start: Start) -> Loaded:
     """All episodes: the endpoint knows its window, not we. Raises `UserError` without a key."""
     if options.fitting:
         raise UserError("--fitting needs a local model: an endpoint's window and tokenizer are not known here")

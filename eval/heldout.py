@@ -17,7 +17,8 @@ from urllib.parse import urlsplit
 
 from eval import direct, endpoint, local_model
 from eval.arguments import Parser
-from eval.baselines.facts import ROLLOUTS, facts_hash, operations
+from eval.baselines.facts import facts_hash, operations
+from eval.baselines.note_takers import SYSTEMS, Start, starter
 from eval.locks import only_writer
 from eval.rows import RunFolder, RunInfo, code_version, describe, summarise
 from eval.stats import INVALID_EXIT
@@ -51,6 +52,7 @@ class Job:
     episodes: tuple[Episode, ...]
     protocol: ProtocolConfig
     options: argparse.Namespace
+    start: Start
 
 
 def parser() -> Parser:
@@ -61,7 +63,13 @@ def parser() -> Parser:
     add("--base-url", help="OpenAI-compatible endpoint, such as http://localhost:8000/v1")
     add("--api-key-var", default="OPENAI_API_KEY", help="environment variable that holds the endpoint's key")
     add("--adapter", help="LoRA adapter folder (local model only)")
-    add("--system", choices=tuple(ROLLOUTS), default="notes", help="facts: a list that the model adds to and updates")
+    add(
+        "--system",
+        choices=SYSTEMS,
+        default="notes",
+        help="who keeps the notes: the model (notes), the model as a list that it adds to and updates (facts), or a "
+        "rule: no_memory, copy_last (the last session), oracle_notes (generated data)",
+    )
     add("--condition", choices=("bounded", "full", "both"), default="bounded")
     add("--data", default="oracle", help="oracle, s, train, validation, or a .jsonl file (default oracle)")
     add("--preset", help="generator preset for train/validation; without it the fixed sets")
@@ -115,7 +123,8 @@ def _run(options: argparse.Namespace) -> int:
     engine = local_model if not options.base_url else endpoint if options.system == "notes" else direct
     conditions = ("bounded", "full") if options.condition == "both" else (options.condition,)
     protocols = [_protocol(options, condition) for condition in conditions]
-    loaded = engine.select(options, load_episodes(data), protocols)
+    start = starter(options.system, data)
+    loaded = engine.select(options, load_episodes(data), protocols, start)
     if not loaded.episodes:
         raise UserError("no episode is left to evaluate" + (f": {loaded.summary()}" if loaded.excluded else ""))
     print(f"{options.data}: {loaded.summary()}")
@@ -127,7 +136,7 @@ def _run(options: argparse.Namespace) -> int:
         with only_writer(folder) as lock:
             run_folder = RunFolder.open(folder, info)
             started = time.monotonic()
-            engine.evaluate(Job(info, loaded.episodes, protocol, options), run_folder, lock)
+            engine.evaluate(Job(info, loaded.episodes, protocol, options, start), run_folder, lock)
             rows = run_folder.read()
         summary = summarise(rows)
         print("\n".join(describe(f"{options.model} {info.condition}", summary, info.excluded)))
@@ -147,8 +156,10 @@ def _check(options: argparse.Namespace) -> None:
         raise UserError(f"--temperature is {options.temperature}: give 0 (greedy) or more")
     if not math.isfinite(options.stale_weight):
         raise UserError(f"--stale-weight is {options.stale_weight}: give a number")
-    if options.system == "facts" and options.condition != "bounded":
-        raise UserError("a list of facts has no full-context condition: leave out --condition")
+    if options.system != "notes" and options.condition != "bounded":
+        raise UserError(f"--system {options.system} has no full-context condition: leave out --condition")
+    if options.system not in ("notes", "facts") and options.max_session_chars:
+        raise UserError(f"--system {options.system} has one note a session: leave out --max-session-chars")
     if options.base_url and options.adapter:
         raise UserError("--adapter is for local models; an endpoint serves an adapter under a model name of its own")
     if options.base_url:
@@ -197,7 +208,7 @@ def _estimate(episodes: tuple[Episode, ...], protocols: list[ProtocolConfig], op
 def _info(
     options: argparse.Namespace, engine: str, data: DataConfig, protocol: ProtocolConfig, loaded: Loaded
 ) -> RunInfo:
-    facts = options.system == "facts"
+    system = options.system
     sampling: dict[str, Any] = {"temperature": options.temperature, "max_tokens": options.max_tokens}
     if engine == local_model.NAME:
         sampling |= {"seed": options.seed, "batch_size": options.batch_size}
@@ -205,16 +216,16 @@ def _info(
         model=options.model,
         adapter=options.adapter,
         adapter_sha256=local_model.adapter_sha256(options.adapter),
-        condition="facts" if facts else protocol.condition,
+        condition=protocol.condition if system == "notes" else system,
         engine=engine,
         # where the file lies does not shape a result; the task set's hash stands for its content
         data={key: value for key, value in asdict(data).items() if key != "path"},
-        protocol=asdict(protocol) | ({"system": "facts"} if facts else {}),
+        protocol=asdict(protocol) | ({} if system == "notes" else {"system": system}),
         sampling=sampling,
         samples=options.samples,
         n=len(loaded.episodes) + len(loaded.unscorable),
         task_set=task_set_hash(loaded.episodes),
-        prompt_hash=facts_hash(protocol) if facts else protocol.hash,
+        prompt_hash=facts_hash(protocol) if system == "facts" else protocol.hash,
         grader_version=GRADER_VERSION,
         code_version=code_version(),
         stale_weight=options.stale_weight,

@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from eval.baselines.facts import ROLLOUTS, outcome, report
+from eval.baselines.facts import outcome, report
+from eval.baselines.note_takers import Start
 from eval.progress import Progress
 from eval.rows import OVER_WINDOW, RunFolder, no_gold_rows, scored_row, unscored_row
 from rewards.errors import UserError
@@ -30,7 +31,7 @@ Task = tuple[Episode, int]
 """An episode and a sample index."""
 
 
-def select(options: argparse.Namespace, loaded: Loaded, protocols: list[ProtocolConfig]) -> Loaded:
+def select(options: argparse.Namespace, loaded: Loaded, protocols: list[ProtocolConfig], start: Start) -> Loaded:
     """With `--fitting`, leave out (and name) episodes that have a prompt over the window under any condition.
 
     Notes are counted at their full budget. `--n` is applied to what fits.
@@ -43,7 +44,7 @@ def select(options: argparse.Namespace, loaded: Loaded, protocols: list[Protocol
     for episode in loaded.episodes:
         if len(fitting) == options.n:
             break
-        plays = [ROLLOUTS[options.system](episode.view, protocol) for protocol in protocols]
+        plays = [start(episode.view, protocol) for protocol in protocols]
         if all(_fits(policy, rollout, options.max_tokens) for rollout in plays):
             fitting.append(episode)
         else:
@@ -80,7 +81,7 @@ def evaluate(job: Job, folder: RunFolder, lock: int) -> None:
 
 def play(tasks: Sequence[Task], policy: LocalPolicy, job: Job) -> list[dict[str, Any]]:
     """Rows of a batch of rollouts played in lock-step; a prompt over the window ends its rollout as unscored."""
-    rollouts = [ROLLOUTS[job.options.system](episode.view, job.protocol) for episode, _ in tasks]
+    rollouts = [job.start(episode.view, job.protocol) for episode, _ in tasks]
     over: set[int] = set()
     tokens = [0] * len(tasks)
     started = time.monotonic()

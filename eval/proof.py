@@ -101,7 +101,7 @@ def load(folder: Path) -> Proof:
     """What is done so far. Raises `UserError` when there is nothing or a file is damaged."""
     base = {c: e for c in ("bounded", "full") if (e := _evaluation(folder / "base" / "eval" / c, f"base {c}"))}
     for extra in sorted((folder / "base").glob("baselines/*")):
-        found = _evaluation(extra / "bounded", extra.name.replace("_", " "))
+        found = _evaluation(extra, f"base with {extra.name.replace('_', ' ')}")
         base |= {extra.name: found} if found else {}
     runs = []
     for place in sorted(folder.glob("lambda*-seed*")):

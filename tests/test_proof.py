@@ -44,6 +44,7 @@ def evaluated(folder: Path, right: list[int], *, n: int = 12, condition: str = "
 def folder(tmp_path: Path) -> Path:
     evaluated(tmp_path / "base/eval", [0])
     evaluated(tmp_path / "base/eval", list(range(8)), condition="full")
+    evaluated(tmp_path / "base/baselines", [0, 1], condition="copy_last")
     for seed in (0, 1):
         for weight in ("0.5", "0"):
             place = tmp_path / f"lambda{weight}-seed{seed}"
@@ -72,6 +73,7 @@ def test_the_page_and_its_numbers(folder: Path, tmp_path: Path, capsys: pytest.C
     assert evaluation.main(["proof", str(folder), "--out", str(tmp_path / "page/result")]) == 0
     page = capsys.readouterr().out
     assert "| base bounded | 12 | 8.3% " in page
+    assert "| base with copy last | 12 | 16.7% " in page
     assert "| lambda0-seed1 warm | 12 | 25.0% " in page, "the warm start is the same for both lambdas"
     assert "lambda0.5-seed0 75%" not in page
     assert "training closed: lambda0-seed0 114%" in page
@@ -92,7 +94,14 @@ def test_unfinished_and_missing_parts(folder: Path, tmp_path: Path, capsys: pyte
 def test_the_plan_and_what_is_left(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     settings = proof.Settings(tmp_path, seeds=(0, 1), n=12, real=3)
     steps = proof.plan(settings)
-    assert [s.name for s in steps if s.run == "base"] == ["validation bounded", "validation full", "real"]
+    assert [s.name for s in steps if s.run == "base"] == [
+        "validation bounded",
+        "validation full",
+        "validation no_memory",
+        "validation copy_last",
+        "validation oracle_notes",
+        "real",
+    ]
     assert [s.run for s in steps if s.name == "validation warm"] == ["lambda0.5-seed0", "lambda0.5-seed1"]
     trained = {s.run: s.command for s in steps if s.name == "train"}
     assert len({c[c.index("--data.first_seed") + 1] for c in trained.values()}) == 2

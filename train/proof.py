@@ -30,6 +30,8 @@ CONFIG = "supersede_proof.toml"
 SEEDS, LAMBDAS = (0, 1, 2), (0.5, 0.0)
 EPISODES_APART = 10_000
 """Seed s trains on generated episodes from s times this number: no two runs share one."""
+RULES = ("no_memory", "copy_last", "oracle_notes")
+"""Note-takers that are no model: the base model answers from their notes."""
 CHECKPOINT_N = 100
 """Validation episodes at each checkpoint; the ends of a run get all `n`."""
 
@@ -83,6 +85,8 @@ def _base_steps(settings: Settings, config: LocalConfig) -> Iterator[Step]:
     folder = settings.out / "base"
     for condition in ("bounded", "full"):
         yield _evaluation(settings, config, "base", f"validation {condition}", folder / "eval", None, condition)
+    for system in RULES:
+        yield _evaluation(settings, config, "base", f"validation {system}", folder / "baselines", None, system=system)
     if settings.real:
         yield _evaluation(settings, config, "base", "real", folder / "real", None, real=True)
 
@@ -121,6 +125,7 @@ def _evaluation(
     *,
     n: int | None = None,
     real: bool = False,
+    system: str = "notes",
 ) -> Step:
     protocol = config.protocol
     count = settings.real if real else min(settings.n, n or settings.n)
@@ -131,7 +136,8 @@ def _evaluation(
     words += [*data, "--n", str(count), "--condition", condition]
     words += ["--batch-size", "8" if real else "50", "--out", str(out)]
     words += ["--adapter", str(adapter)] if adapter else []
-    return Step(run, name, tuple(words), out / condition / "rows.jsonl", count)
+    words += ["--system", system] if system != "notes" else []
+    return Step(run, name, tuple(words), out / (condition if system == "notes" else system) / "rows.jsonl", count)
 
 
 def run_all(settings: Settings, only: Sequence[str]) -> int:

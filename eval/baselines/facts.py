@@ -244,10 +244,6 @@ def fact_wordings() -> dict[str, dict[str, str]]:
     return json.loads(files("eval.baselines").joinpath("facts_wordings.json").read_text(encoding="utf-8"))
 
 
-ROLLOUTS: dict[str, type[NotesRollout]] = {"notes": NotesRollout, "facts": FactsRollout}
-"""How an episode is played, by the name of the system."""
-
-
 def outcome(rollout: NotesRollout) -> Outcome:
     """The outcome of a finished rollout; of facts, what was cut off are the facts that were forgotten."""
     found = Outcome.of(rollout)
