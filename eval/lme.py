@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any, get_args
 
 from eval.arguments import Parser, answered, picture
-from eval.baselines import OWN, SYSTEMS, Kit, System, build
+from eval.baselines import AGENTS, OWN, SYSTEMS, Kit, System, build
+from eval.baselines.coding.options import add_agent_options, agent_from
 from eval.lme_export import export
 from eval.lme_judge import LmeJudge
 from eval.lme_rows import LmeRun, code_version, data_hash, open_run, summarise
@@ -97,6 +98,8 @@ def parser() -> Parser:
     runbook("--controller-api-key-var", default="OPENAI_API_KEY")
     runbook("--parity", action="store_true", help="as the published code does where it differs from the paper")
 
+    add_agent_options(top)
+
     read = top.add_argument_group("reader").add_argument
     read("--reader", default="Qwen/Qwen3.5-9B", help="model at --base-url, or extractive (no model)")
     read("--base-url", help="OpenAI-compatible endpoint of the reader")
@@ -130,6 +133,10 @@ def run(args: list[str]) -> int:
 def _run(options: argparse.Namespace) -> int:
     _check(options)
     names = _systems(options.system)
+    agent = agent_from(options)
+    if agent is None and options.system == "all":
+        names = [name for name in names if name not in AGENTS]
+        print(f"left out for want of --agent: {', '.join(AGENTS)}", file=sys.stderr)
     cache = options.cache.expanduser()
     dataset = open_dataset(
         options.data,
@@ -141,8 +148,16 @@ def _run(options: argparse.Namespace) -> int:
         limit=options.limit,
     )
     retrieval = _retrieval(options)
-    library = _library(options, cache, dataset)
-    kit = Kit(dataset, library, retrieval, options.images, _controller(options), options.parity)
+    kit = Kit(
+        dataset,
+        _library(options, cache, dataset),
+        retrieval,
+        options.images,
+        controller=_controller(options),
+        parity=options.parity,
+        agent=agent,
+        files=cache / "files",
+    )
     systems = [build(name, kit) for name in names]
     reader, judge = _reader(options), _judge(options, dataset)
     needed = [*kit.library().endpoints, *reader.endpoints, kit.controller, judge.endpoint if judge else None]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from lme_v2_env.chat import Endpoint
 from lme_v2_env.dataset import Dataset
@@ -15,6 +15,9 @@ from lme_v2_env.memory.api import Memory, RetrievalConfig
 from lme_v2_env.memory.library import Library
 from lme_v2_env.trajectory import Question
 from rewards.errors import refuse_unknown
+
+if TYPE_CHECKING:
+    from eval.baselines.coding.engines import AgentConfig
 
 SYSTEMS = {
     "no_retrieval": "eval.baselines.no_retrieval",
@@ -27,6 +30,11 @@ SYSTEMS = {
     "agentrunbook_r_only_slices": "eval.baselines.agentrunbook_r",
     "agentrunbook_r_only_events": "eval.baselines.agentrunbook_r",
     "agentrunbook_r_only_notes": "eval.baselines.agentrunbook_r",
+    "codex": "eval.baselines.coding_agent",
+    "agentrunbook_c": "eval.baselines.coding_agent",
+    "agentrunbook_c_no_instruction": "eval.baselines.coding_agent",
+    "agentrunbook_c_no_manifests": "eval.baselines.coding_agent",
+    "agentrunbook_c_no_helper": "eval.baselines.coding_agent",
     "oracle_trajectories": "eval.baselines.oracle",
     "oracle_slices_notes": "eval.baselines.oracle",
 }
@@ -49,10 +57,18 @@ class Kit:
     controller: Endpoint | None = None
     """The model that writes AgentRunbook-R's queries; rules do without one."""
     parity: bool = False
-    """AgentRunbook-R as the published code has it, where that differs from the paper."""
+    """Do as the published code does where it differs from the paper."""
+    agent: AgentConfig | None = None
+    """The model behind the coding agents, which need one."""
+    files: Path = Path("files")
+    """Where coding agents' files of trajectories are kept between runs."""
 
     def picture(self) -> Callable[[str], Path] | None:
         return self.dataset.trajectories.screenshot if self.pictures else None
+
+
+AGENTS = tuple(name for name, module in SYSTEMS.items() if module == "eval.baselines.coding_agent")
+"""Systems that need a model for their agent."""
 
 
 class System(Protocol):
