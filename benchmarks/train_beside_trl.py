@@ -116,13 +116,13 @@ def theirs(model: str, steps: int, clock: Clock) -> None:
     from datasets import Dataset
     from peft import LoraConfig
     from transformers import AutoModelForCausalLM, AutoTokenizer, TrainerCallback
-    from trl import GRPOConfig, GRPOTrainer
+    from trl import GRPOConfig, GRPOTrainer  # ty: ignore[import-not-found]
 
     from train.weights import resolve
 
     source = resolve(model)
     rows = [{"prompt": [{"role": "user", "content": text}]} for text in prompts(GROUPS * (steps + 1))]
-    tokenizer = AutoTokenizer.from_pretrained(source, padding_side="left")
+    tokenizer: Any = AutoTokenizer.from_pretrained(source, padding_side="left")
     counted = 0
 
     def rewards(completions: list[Any], completion_ids: list[list[int]], prompts: list[Any], **_: Any) -> list[float]:

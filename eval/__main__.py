@@ -18,6 +18,7 @@ COMMANDS = {
     "scale": ("eval.scale", "bounded accuracy against the number of sessions"),
     "proof": ("eval.proof", "tables and curves of the training proof"),
     "lme-v2": ("eval.lme", "LongMemEval-V2: memory systems on its data"),
+    "agent-tools": ("eval.agent_tools", "what coding agents' commands were for"),
     "lafs": ("eval.lafs", "latency-accuracy score against the published frontier"),
     "submission": ("eval.submission", "build or check a leaderboard package"),
     "grader-report": ("eval.grader_report", "the grader on given cases, judged answers, golds and stale forms"),

@@ -19,8 +19,9 @@ from pathlib import Path
 from typing import Any, get_args
 
 from eval.arguments import Parser, answered, picture
-from eval.baselines import OWN, SYSTEMS, Kit, System, build
-from eval.baselines.policy import PolicyOptions
+from eval.baselines import AGENTS, OWN, SYSTEMS, Kit, System, build
+from eval.baselines.coding.options import add_agent_options, agent_from
+from eval.baselines.policy import add_policy_options, policy_from
 from eval.lme_export import export
 from eval.lme_rows import LmeRun, code_version, data_hash, open_run, summarise
 from eval.lme_run import Job, play
@@ -37,13 +38,11 @@ from lme_v2_env.memory.embed import Embedder, embedder_from
 from lme_v2_env.memory.library import Library, TemplateWriter, Writer
 from lme_v2_env.memory.store import Store
 from lme_v2_env.memory.writer import ModelWriter
-from lme_v2_env.protocol import ProtocolConfig
 from lme_v2_env.reader import PUBLISHED_CONTEXT_TOKENS, EndpointReader, Reader, Sampling, load_prompts
 from lme_v2_env.tokens import counter_for
 from lme_v2_env.trajectory import DOMAINS, Question
 from rewards.errors import UserError, refuse_unknown
 from rewards.lme_v2 import GRADER_VERSION
-from rewards.options import build as build_options
 
 EXAMPLE = """examples:
   # a smoke test on real ServiceNow runs, without a model or a network; not a LongMemEval-V2 score
@@ -100,16 +99,8 @@ def parser() -> Parser:
     runbook("--controller-api-key-var", default="OPENAI_API_KEY")
     runbook("--parity", action="store_true", help="as the published code does where it differs from the paper")
 
-    policy = top.add_argument_group("policies (systems search and policy)").add_argument
-    policy("--policy-model", default="smollm2-135m", help="the model that acts: of --policy-base-url, or a local one")
-    policy("--policy-base-url", help="its OpenAI-compatible endpoint; without one the model runs here")
-    policy("--policy-api-key-var", default="OPENAI_API_KEY", help="environment variable that holds the endpoint's key")
-    policy("--adapter", help="a trained LoRA adapter's folder, for a local model")
-    policy("--policy-temperature", type=float, default=0.0, help="0 (default) is greedy")
-    policy("--policy-max-tokens", type=int, default=256, help="longest reply")
-    policy(
-        "--protocol", default="", help="how it acts, as key=value,...: actions, wording, max_actions, chat_tokens..."
-    )
+    add_agent_options(top)
+    add_policy_options(top)
 
     read = top.add_argument_group("reader").add_argument
     read("--reader", default="Qwen/Qwen3.5-9B", help="model at --base-url, or extractive (no model)")
@@ -144,6 +135,10 @@ def run(args: list[str]) -> int:
 def _run(options: argparse.Namespace) -> int:
     _check(options)
     names = _systems(options.system)
+    agent, policy = agent_from(options), policy_from(options)
+    if agent is None and options.system == "all":
+        names = [name for name in names if name not in AGENTS]
+        print(f"left out for want of --agent: {', '.join(AGENTS)}", file=sys.stderr)
     cache = options.cache.expanduser()
     dataset = open_dataset(
         options.data,
@@ -155,11 +150,21 @@ def _run(options: argparse.Namespace) -> int:
         limit=options.limit,
     )
     retrieval = _retrieval(options)
-    library = _library(options, cache, dataset)
-    kit = Kit(dataset, library, retrieval, options.images, _controller(options), options.parity, _policy(options))
+    kit = Kit(
+        dataset,
+        _library(options, cache, dataset),
+        retrieval,
+        options.images,
+        controller=_controller(options),
+        parity=options.parity,
+        agent=agent,
+        files=cache / "files",
+        policy=policy,
+    )
     systems = [build(name, kit) for name in names]
     reader, judge = _reader(options), _judge(options, dataset)
     needed = [*kit.library().endpoints, *reader.endpoints, kit.controller, judge.endpoint if judge else None]
+    needed += [policy.endpoint] if "policy" in names else []
     for server in filter(None, needed):
         server.refuse_unreachable()  # now, and not after hours of inserting
     found: list[tuple[LmeRun, list[dict[str, Any]], Path]] = []
@@ -215,7 +220,7 @@ def _check(options: argparse.Namespace) -> None:
 
 
 def _systems(asked: str) -> list[str]:
-    """The names in a list of names and patterns; `all` is every system that needs no model of its own."""
+    """The names in a list of names and patterns; `all` is every system but `policy`, which needs a model."""
     patterns = [part.strip() for part in asked.split(",")]
     whole = [name for name in SYSTEMS if name != "policy"]
     names = [name for part in patterns for name in (whole if part == "all" else matching(SYSTEMS, part) or [part])]
@@ -237,20 +242,6 @@ def _retrieval(options: argparse.Namespace) -> RetrievalConfig:
     if options.published_rag:
         return RetrievalConfig(mode="dense", slices=options.slices, skip_shown=False, strip_instruction=False)
     return RetrievalConfig(mode=options.retrieval, slices=options.slices)
-
-
-def _policy(options: argparse.Namespace) -> PolicyOptions:
-    pairs = [part.partition("=") for part in options.protocol.split(",") if part.strip()]
-    protocol = build_options(ProtocolConfig, {name.strip(): value.strip() for name, _, value in pairs})
-    return PolicyOptions(
-        model=options.policy_model,
-        base_url=options.policy_base_url,
-        api_key_var=options.policy_api_key_var,
-        adapter=options.adapter,
-        temperature=options.policy_temperature,
-        max_tokens=options.policy_max_tokens,
-        protocol=protocol,
-    )
 
 
 def _library(options: argparse.Namespace, cache: Path, dataset: Dataset) -> Callable[[], Library]:

@@ -48,9 +48,9 @@ def open_run(folder: Path, info: LmeRun) -> RunFolder:
 def code_version() -> str:
     """First 12 hex digits of the sha256 over the sources that shape a score."""
     digest = hashlib.sha256()
-    for package in ("rewards", "lme_v2_env", "lme_v2_env.memory", "eval.baselines"):
+    for package in ("rewards", "lme_v2_env", "lme_v2_env.memory", "eval.baselines", "eval.baselines.coding"):
         for item in sorted(files(package).iterdir(), key=lambda item: item.name):
-            if item.name.endswith((".py", ".json")):
+            if item.name.endswith((".py", ".json", ".md")):
                 digest.update(item.name.encode() + item.read_bytes())
     return digest.hexdigest()[:12]
 

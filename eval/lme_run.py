@@ -22,7 +22,7 @@ from lme_v2_env.chat import EndpointError
 from lme_v2_env.dataset import Dataset
 from lme_v2_env.judge import LmeJudge
 from lme_v2_env.memory import snapshot
-from lme_v2_env.memory.api import ContextItem, Gathered, Memory, RetrievalMemory, checked
+from lme_v2_env.memory.api import ContextItem, Gathered, Memory, Prepared, RetrievalMemory, checked
 from lme_v2_env.memory.embed import BadVectors
 from lme_v2_env.memory.store import signature
 from lme_v2_env.reader import Reader, Reading
@@ -186,6 +186,8 @@ def _fill(job: Job, memory: Memory, haystack: Sequence[str], domain: str, folder
             except (EndpointError, BadVectors) as error:
                 raise UserError(f"inserting {names[0]} to {names[-1]}: {error}; the same command resumes") from error
             progress.show(start + len(names))
+    if isinstance(memory, Prepared):
+        memory.prepare()
     _note_memory(folder, memory, len(haystack), started, "inserted")
 
 

@@ -17,6 +17,7 @@ from lme_v2_env.trajectory import Question
 from rewards.errors import refuse_unknown
 
 if TYPE_CHECKING:
+    from eval.baselines.coding.engines import AgentConfig
     from eval.baselines.policy import PolicyOptions
 
 SYSTEMS = {
@@ -30,6 +31,11 @@ SYSTEMS = {
     "agentrunbook_r_only_slices": "eval.baselines.agentrunbook_r",
     "agentrunbook_r_only_events": "eval.baselines.agentrunbook_r",
     "agentrunbook_r_only_notes": "eval.baselines.agentrunbook_r",
+    "codex": "eval.baselines.coding_agent",
+    "agentrunbook_c": "eval.baselines.coding_agent",
+    "agentrunbook_c_no_instruction": "eval.baselines.coding_agent",
+    "agentrunbook_c_no_manifests": "eval.baselines.coding_agent",
+    "agentrunbook_c_no_helper": "eval.baselines.coding_agent",
     "search": "eval.baselines.policy",
     "policy": "eval.baselines.policy",
     "oracle_trajectories": "eval.baselines.oracle",
@@ -54,12 +60,20 @@ class Kit:
     controller: Endpoint | None = None
     """The model that writes AgentRunbook-R's queries; rules do without one."""
     parity: bool = False
-    """AgentRunbook-R as the published code has it, where that differs from the paper."""
+    """Do as the published code does where it differs from the paper."""
+    agent: AgentConfig | None = None
+    """The model behind the coding agents, which need one."""
+    files: Path = Path("files")
+    """Where coding agents' files of trajectories are kept between runs."""
     policy: PolicyOptions | None = None
     """The model of the system `policy`, and how policies act."""
 
     def picture(self) -> Callable[[str], Path] | None:
         return self.dataset.trajectories.screenshot if self.pictures else None
+
+
+AGENTS = tuple(name for name, module in SYSTEMS.items() if module == "eval.baselines.coding_agent")
+"""Systems that need a model for their agent."""
 
 
 class System(Protocol):

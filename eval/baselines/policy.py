@@ -7,6 +7,7 @@ unscored; its prompt is the protocol's whitelist, so it sees the question and th
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 import threading
 from collections.abc import Callable, Iterable
@@ -25,6 +26,7 @@ from lme_v2_env.protocol import ProtocolConfig, RetrievalRollout
 from lme_v2_env.scoring import Outcome, submission
 from lme_v2_env.trajectory import Question, QuestionView
 from rewards.errors import UserError
+from rewards.options import build as build_options
 
 if TYPE_CHECKING:
     from train.policy import LocalPolicy
@@ -58,6 +60,10 @@ class PolicyOptions:
     def __post_init__(self) -> None:
         if self.base_url and self.adapter:
             raise UserError("--adapter is for a local model: leave out --policy-base-url")
+
+    @property
+    def endpoint(self) -> Endpoint | None:
+        return Endpoint(self.base_url, self.model, self.api_key_var) if self.base_url else None
 
 
 Actor = Callable[[RetrievalRollout], Reply]
@@ -120,11 +126,10 @@ class PolicySystem:
     def _make_actor(self) -> Actor:
         if self.name == SEARCH:
             return lambda rollout: Reply(SCRIPTED["search"](rollout.prompt()))
-        if self.options.base_url is None:
+        endpoint = self.options.endpoint
+        if endpoint is None:
             return local_actor(load_policy(self.options), self.options)
-        return endpoint_actor(
-            Endpoint(self.options.base_url, self.options.model, self.options.api_key_var), self.options
-        )
+        return endpoint_actor(endpoint, self.options)
 
 
 def endpoint_actor(endpoint: Endpoint, options: PolicyOptions) -> Actor:
@@ -180,6 +185,33 @@ def adapter_hash(adapter: str | None) -> str | None:
     from eval.local_model import adapter_sha256
 
     return adapter_sha256(adapter)
+
+
+def add_policy_options(parser: argparse.ArgumentParser) -> None:
+    """The options of `python -m eval lme-v2` that concern the systems search and policy."""
+    add = parser.add_argument_group("policies (systems search and policy)").add_argument
+    add("--policy-model", default="smollm2-135m", help="the model that acts: of --policy-base-url, or a local one")
+    add("--policy-base-url", help="its OpenAI-compatible endpoint; without one the model runs here")
+    add("--policy-api-key-var", default="OPENAI_API_KEY", help="environment variable that holds the endpoint's key")
+    add("--adapter", help="a trained LoRA adapter's folder, for a local model")
+    add("--policy-temperature", type=float, default=0.0, help="0 (default) is greedy")
+    add("--policy-max-tokens", type=int, default=256, help="longest reply")
+    add("--protocol", default="", help="how it acts: wording=plain,max_actions=6,chat_tokens=4000...")
+
+
+def policy_from(options: argparse.Namespace) -> PolicyOptions:
+    """Raises `UserError`."""
+    pairs = [part.partition("=") for part in options.protocol.split(",") if part.strip()]
+    protocol = build_options(ProtocolConfig, {name.strip(): value.strip() for name, _, value in pairs})
+    return PolicyOptions(
+        model=options.policy_model,
+        base_url=options.policy_base_url,
+        api_key_var=options.policy_api_key_var,
+        adapter=options.adapter,
+        temperature=options.policy_temperature,
+        max_tokens=options.policy_max_tokens,
+        protocol=protocol,
+    )
 
 
 def build(name: str, kit: Kit) -> PolicySystem:

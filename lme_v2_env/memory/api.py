@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol, Self
+from typing import Any, Literal, Protocol, Self, runtime_checkable
 
 import numpy as np
 
@@ -75,6 +75,13 @@ def checked(items: Any) -> list[ContextItem]:
 
 def _published(item: Any) -> bool:
     return isinstance(item, dict) and item.keys() == {"type", "value"}
+
+
+@runtime_checkable
+class Prepared(Protocol):
+    """A memory that has work to do between the last insert and the first query, which should not pay for it."""
+
+    def prepare(self) -> object: ...
 
 
 @dataclass(frozen=True, slots=True)

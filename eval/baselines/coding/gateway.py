@@ -1,0 +1,112 @@
+"""Outside the sandbox: the only way from Codex to its model. It knows the key, the sandbox does not.
+
+Two requests pass: a response asked of the model, and the list of models. Tools that the model's provider would run
+itself (a search of the web, say) are taken out: they would be a network that the sandbox does not see.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socketserver
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+from typing import cast
+
+import httpx
+
+LOCAL_TOOLS = ("function", "custom", "local_shell", "namespace")
+"""Types of tools that the client runs."""
+
+LARGEST = 64 << 20
+"""Bytes of a request."""
+
+AT_ONCE, ALTOGETHER = 4, 1000
+"""Requests of one attempt: a command in the sandbox could ask, too."""
+
+
+@contextmanager
+def serving(place: Path, base_url: str, api_key_var: str) -> Generator[Gateway, None, None]:
+    """A gateway on a unix socket at `place`, in a folder that is the harness's alone."""
+    server = Gateway(place, base_url, api_key_var)
+    threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+    try:
+        yield server
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+class Gateway(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
+    """`failure` says why the endpoint failed when it was last asked, if it did."""
+
+    daemon_threads = True
+
+    def __init__(self, place: Path, base_url: str, api_key_var: str, timeout: float = 600.0) -> None:
+        super().__init__(str(place), _Handler)
+        place.chmod(0o666)  # the sandbox may have another user; the folder around it keeps others away
+        self.base_url, self.timeout_s = base_url.rstrip("/"), timeout
+        self.key = os.environ.get(api_key_var, "none")
+        self.failure = ""
+        self.asked = 0
+        self.slots = threading.BoundedSemaphore(AT_ONCE)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.0"  # the end of the connection ends a stream
+
+    timeout = 600
+    """Seconds without a byte of a request."""
+
+    def handle(self) -> None:
+        gateway = cast(Gateway, self.server)
+        with gateway.slots:
+            gateway.asked += 1
+            if gateway.asked <= ALTOGETHER:
+                super().handle()
+
+    def do_GET(self) -> None:
+        if self.path.split("?")[0].endswith("/models"):
+            self._forward("GET", "models", None)
+        else:
+            self.send_error(403)
+
+    def do_POST(self) -> None:
+        length = self.headers.get("Content-Length", "")
+        if not self.path.split("?")[0].endswith("/responses") or not length.isdigit() or int(length) > LARGEST:
+            self.send_error(403)
+            return
+        try:
+            body = json.loads(self.rfile.read(int(length)))
+        except (UnicodeDecodeError, json.JSONDecodeError):
+            self.send_error(400)
+            return
+        if isinstance(body.get("tools"), list):
+            body["tools"] = [tool for tool in body["tools"] if tool.get("type") in LOCAL_TOOLS]
+        self._forward("POST", "responses", json.dumps(body).encode())
+
+    def _forward(self, method: str, route: str, body: bytes | None) -> None:
+        gateway = cast(Gateway, self.server)
+        headers = {"Authorization": f"Bearer {gateway.key}", "Content-Type": "application/json"}
+        url = f"{gateway.base_url}/{route}"
+        try:
+            with httpx.stream(method, url, content=body, headers=headers, timeout=gateway.timeout_s) as reply:
+                if method == "POST":
+                    gateway.failure = "" if reply.status_code == 200 else f"status {reply.status_code}"
+                self.send_response(reply.status_code)
+                self.send_header("Content-Type", reply.headers.get("content-type", "application/json"))
+                self.end_headers()
+                for piece in reply.iter_bytes():
+                    self.wfile.write(piece)
+                    self.wfile.flush()
+        except httpx.HTTPError as error:
+            gateway.failure = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+            self.close_connection = True
+        except BrokenPipeError:
+            pass  # the agent was ended
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
