@@ -151,11 +151,15 @@ def thinned(episode: Episode, evidence: set[Any], factor: int) -> Episode:
     room = len(others) if factor == LARGEST_FACTOR else max(0, len(keep) * factor - len(keep))
     chosen = sorted(keep | set(others[:room]))
     places = {old: new for new, old in enumerate(chosen)}
+    tags = dict(episode.tags) | {"factor": factor}
+    if "sessions_after_update" in tags:  # of the whole haystack: those that are left after the same session
+        update = len(episode.sessions) - 1 - tags["sessions_after_update"]
+        tags["sessions_after_update"] = sum(i > update for i in chosen)
     return replace(
         episode,
         sessions=tuple(episode.sessions[i] for i in chosen),
         evidence=tuple((places[s], t) for s, t in episode.evidence if s in places),
-        tags=dict(episode.tags) | {"factor": factor},
+        tags=tags,
     )
 
 

@@ -26,12 +26,15 @@ def test_generated_episodes_keep_seeds_and_scale_sessions() -> None:
 
 
 def test_real_haystacks_are_nested_and_keep_their_evidence() -> None:
-    whole = Episode.from_record(record(0, 9, evidence=[[4, 0]]))
+    whole = Episode.from_record(record(0, 9, evidence=[[4, 0]], tags={"sessions_after_update": 1}))
     evidence = {whole.sessions[4].turns, whole.sessions[7].turns}
     kept = [thinned(whole, evidence, factor) for factor in (1, 2, 3, 24)]
     assert [len(e.sessions) for e in kept] == [2, 4, 6, 9]
     for smaller, larger in pairwise(kept):
         assert set(smaller.sessions) <= set(larger.sessions)
+    assert [e.tags["sessions_after_update"] for e in kept] == [
+        len(e.sessions) - 1 - e.sessions.index(whole.sessions[7]) for e in kept
+    ]
     for episode in kept:
         (session, _), *_ = episode.evidence
         assert episode.sessions[session] == whole.sessions[4]
