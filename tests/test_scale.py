@@ -61,6 +61,18 @@ def test_a_study_from_end_to_end(tmp_path: Path, capsys: pytest.CaptureFixture[s
     capsys.readouterr()
 
 
+def test_an_invalid_point_is_named_and_the_study_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    policy = tiny_policy(WORDS, window=200)
+    policy.model.save_pretrained(tmp_path / "model")
+    policy.tokenizer.save_pretrained(tmp_path / "model")
+    command = ["scale", "--data", "quick", "--factors", "1", "2", "--n", "2", "--budget", "20", "--fixed-only"]
+    command += ["--out", str(tmp_path / "out"), "--", "--model", str(tmp_path / "model"), "--max-tokens", "60"]
+    assert evaluation.main(command) == 3
+    points = json.loads((tmp_path / "out/scale.json").read_text("utf-8"))
+    assert [(p["factor"], p["n"], p["unscored"]) for p in points] == [(1, 0, 2), (2, 0, 2)]
+    assert "INVALID: too many unscored" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("args", "message"),
     [
