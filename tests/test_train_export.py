@@ -90,8 +90,10 @@ def test_sft_rows_are_prompts_with_one_reply_each(tmp_path: Path, capsys: pytest
     assert sft_data.main(["--out", str(tmp_path), "--n", "3", "--preset", "quick", "--wording", "plain"]) == 0
     lines = [json.loads(line) for line in (tmp_path / "train.jsonl").read_text("utf-8").splitlines()]
     data = DataConfig(data="train", preset="quick", num_episodes=3)
-    assert lines == list(sft_data.rows(data, ProtocolConfig(wording="plain")))
+    assert lines == [row for rows in sft_data.episodes(data, ProtocolConfig(wording="plain")) for row in rows]
     assert all([m["role"] for m in line["messages"]] == ["system", "user", "assistant"] for line in lines)
     assert f"{len(lines)} examples of 3 episodes" in capsys.readouterr().out
     assert sft_data.main(["--out", str(tmp_path), "--preset", "quik"]) == 2
     assert "did you mean 'quick'" in capsys.readouterr().err
+    assert sft_data.main(["--out", str(tmp_path), "--n", "1", "--preset", "quick", "--budget", "20"]) == 2
+    assert "do not fit a budget of 20" in capsys.readouterr().err, "cut notes are not to be learnt"
