@@ -77,6 +77,23 @@ def test_what_vllm_would_not_serve_is_refused(trained: Path, capsys: pytest.Capt
     refused({"use_dora": True}, "plain LoRA only")
     refused({"r": 1000}, "serves adapters up to rank 512")
     refused({"peft_type": "IA3"}, "not LORA")
+    refused({"r": None}, "expected an object with the rank 'r'")
+    refused({"base_model_name_or_path": None}, "names no base model: give --base")
+    file = adapter / "adapter_model.safetensors"
+    whole = load_file(file)
+    name = min(whole)
+    for weights, message in (
+        ({}, "holds no weights"),
+        ({key: value for key, value in whole.items() if key != name}, "has no counterpart"),
+        (whole | {name: torch.zeros(5, 4)}, f"'{name}' has shape (5, 4); its rank should be 3"),
+        (whole | {name: torch.full_like(whole[name], float("nan"))}, "not finite as bf16"),
+    ):
+        save_file(weights, file)
+        refused({}, message)
+    save_file(whole, file)
+    file.write_bytes(file.read_bytes()[:200])
+    refused({}, "adapter_model.safetensors is damaged")
+    save_file(whole, file)
     save_file(
         load_file(adapter / "adapter_model.safetensors") | {"x.bias": torch.zeros(1)},
         adapter / "adapter_model.safetensors",
