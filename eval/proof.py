@@ -7,6 +7,7 @@ Every accuracy is over all scored rows with Wilson's interval; tests are paired 
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,12 +16,16 @@ from typing import Any
 
 from eval.arguments import Parser
 from eval.compare import load_run
+from eval.local_model import adapter_sha256
 from eval.rows import ROWS_FILE, RUN_FILE, summarise
-from eval.stats import Interval, mcnemar_exact, paired_bootstrap, permutation_test, wilson
+from eval.stats import UNSCORED_LIMIT, Interval, mcnemar_exact, paired_bootstrap, permutation_test, wilson
 from rewards.errors import UserError
 
 EXAMPLE = """example:
   python -m eval proof runs/proof --out docs/results/supersede_proof"""
+
+PLAYED_ALIKE = ("budget", "wording", "show_dates")
+"""Of run.json's `protocol`; the condition is what some comparisons are about."""
 
 Rows = dict[str, dict[str, Any]]
 """Scored rows by task id (the proof samples each task once)."""
@@ -34,6 +39,11 @@ class Evaluation:
     rows: Rows
     info: Mapping[str, Any]
     unscored: int
+
+    @property
+    def invalid(self) -> bool:
+        """More unscored rows than a run may have."""
+        return self.unscored > UNSCORED_LIMIT * (len(self.rows) + self.unscored)
 
     @property
     def accuracy(self) -> float:
@@ -103,48 +113,106 @@ def load(folder: Path) -> Proof:
     for extra in sorted((folder / "base").glob("baselines/*")):
         found = _evaluation(extra, f"base with {extra.name.replace('_', ' ')}")
         base |= {extra.name: found} if found else {}
-    runs = []
-    for place in sorted(folder.glob("lambda*-seed*")):
-        weight, _, seed = place.name.removeprefix("lambda").partition("-seed")
-        one = Run(place.name, float(weight), int(seed))
-        for evaluated in sorted((place / "eval").glob("*")):
-            stage = evaluated.name.replace("step_00", "step ").replace("step_0", "step ")
-            found = _evaluation(evaluated / "bounded", stage)
-            one.evaluations |= {stage: found} if found else {}
-        for stage in ("warm", "trained"):
-            found = _evaluation(place / "real" / stage / "bounded", stage)
-            one.real |= {stage: found} if found else {}
-        one.metrics = _lines(place / "metrics.jsonl")
-        one.minutes = sum(row["seconds"] for row in (*_lines(place / "warm.jsonl"), *one.metrics)) / 60
-        runs.append(one)
+    runs = [_run(place) for place in sorted(folder.glob("lambda*-seed*"))]
     if not base and not runs:
         raise UserError(f"{folder} holds no part of the proof: python -m train.proof run --out {folder}")
     for one in runs:  # the warm start does not depend on lambda: it is evaluated once a seed
         for other in runs:
             if other.seed == one.seed and "warm" in other.evaluations:
                 one.evaluations.setdefault("warm", other.evaluations["warm"])
-    return Proof(base, _evaluation(folder / "base" / "real" / "bounded", "base"), runs)
+    real_base = _evaluation(folder / "base" / "real" / "bounded", "base")
+    refuse_mixed([*base.values(), *(e for one in runs for e in one.evaluations.values())])
+    refuse_mixed([*([real_base] if real_base else []), *(e for one in runs for e in one.real.values())])
+    return Proof(base, real_base, runs)
 
 
-def _evaluation(folder: Path, label: str) -> Evaluation | None:
+def _run(place: Path) -> Run:
+    weight, _, seed = place.name.removeprefix("lambda").partition("-seed")
+    one = Run(place.name, float(weight), int(seed))
+    for evaluated in sorted((place / "eval").glob("*")):
+        adapter = place / ("adapter" if evaluated.name == "trained" else evaluated.name)
+        stage = re.sub(r"step_0*(\d+)", r"step \1", evaluated.name)
+        found = _evaluation(evaluated / "bounded", stage, adapter)
+        one.evaluations |= {stage: found} if found else {}
+    for stage, adapter in (("warm", place / "warm"), ("trained", place / "adapter")):
+        found = _evaluation(place / "real" / stage / "bounded", stage, adapter)
+        one.real |= {stage: found} if found else {}
+    one.metrics = _lines(place / "metrics.jsonl")
+    one.minutes = sum(row["seconds"] for row in (*_lines(place / "warm.jsonl"), *one.metrics)) / 60
+    return one
+
+
+def _evaluation(folder: Path, label: str, adapter: Path | None = None) -> Evaluation | None:
+    """A finished evaluation; None while it is missing or running. Raises `UserError` when it is damaged, or when
+    `adapter` is not what it evaluated."""
     if not (folder / RUN_FILE).is_file() or not (folder / ROWS_FILE).is_file():
         return None
-    info = json.loads((folder / RUN_FILE).read_text("utf-8"))
+    try:
+        info = json.loads((folder / RUN_FILE).read_text("utf-8"))
+        total = int(info["n"]) * int(info["samples"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise UserError(f"{folder / RUN_FILE} is damaged: {type(error).__name__} {error}") from error
     rows = _lines(folder / ROWS_FILE)
-    if len(rows) < info["n"]:
+    if len(rows) < total:
         return None  # still running
     load_run(folder)  # missing, cut, doubled or malformed rows
+    if info["samples"] != 1:
+        raise UserError(f"{folder}: {info['samples']} samples a task; the proof's tests take one")
+    there = adapter is not None and (adapter / "adapter_model.safetensors").is_file()
+    if there and adapter_sha256(str(adapter)) != info.get("adapter_sha256"):
+        raise UserError(f"{folder} evaluated another adapter than {adapter}: delete it, train.proof makes it anew")
     scored = {row["id"]: row for row in rows if row["scored"]}
-    return Evaluation(label, scored, info, len(rows) - len(scored))
+    if not scored:
+        raise UserError(f"{folder}: no row was scored")
+    return Evaluation(label, scored, info | {"folder": str(folder)}, len(rows) - len(scored))
 
 
 def _lines(file: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in file.read_text("utf-8").split("\n") if line] if file.is_file() else []
+    """The whole lines of a file; the last one may be torn while its writer runs, or was killed."""
+    if not file.is_file():
+        return []
+    rows = []
+    for number, line in enumerate(file.read_bytes().split(b"\n")[:-1], 1):
+        try:
+            rows += [json.loads(line)] if line else []
+        except ValueError:
+            raise UserError(f"{file}, line {number} is damaged: no valid JSON") from None
+    return rows
+
+
+def refuse_mixed(evaluations: Sequence[Evaluation]) -> None:
+    """Raise `UserError` when models, graders, task sets or ways of playing are mixed: such numbers do not compare.
+
+    The version of the code may differ (the page names it): sources that change no verdict are part of it, too.
+    """
+    tasks: dict[str, tuple[Any, str]] = {}
+    sets: dict[int, tuple[str, str]] = {}
+    for one in evaluations:
+        first, where = evaluations[0], one.info["folder"]
+        now, before = _made_with(one.info), _made_with(first.info)
+        differing = [key for key in now if now[key] != before[key]]
+        if differing:
+            key, other = differing[0], first.info["folder"]
+            raise UserError(f"{key} is {now[key]!r} in {where} and {before[key]!r} in {other}: not one page")
+        task_set, elsewhere = sets.setdefault(one.info["n"], (one.info["task_set"], where))
+        if task_set != one.info["task_set"]:
+            raise UserError(f"{where} and {elsewhere} hold different task sets: not one page")
+        for row in one.rows.values():  # also where one evaluation takes fewer of the tasks
+            task = [row.get(key) for key in ("question", "gold", "stale")]
+            known, elsewhere = tasks.setdefault(row["id"], (task, where))
+            if known != task:
+                raise UserError(f"{where} and {elsewhere} hold different tasks named '{row['id']}': not one page")
+
+
+def _made_with(info: Mapping[str, Any]) -> dict[str, Any]:
+    played = {key: info["protocol"].get(key) for key in PLAYED_ALIKE}
+    sampled = {key: info["sampling"].get(key) for key in ("temperature", "max_tokens")}
+    return {"model": info["model"], "grader_version": info["grader_version"]} | played | sampled
 
 
 def paired(a: Evaluation, b: Evaluation) -> dict[str, Any]:
     """B beside A on the tasks that both scored: difference with its interval, exact McNemar p."""
-    ids = [i for i in a.rows if i in b.rows]
+    ids = _shared([a, b])
     left, right = ([float(e.rows[i]["r_cur"]) for i in ids] for e in (a, b))
     only_a = sum(x > y for x, y in zip(left, right, strict=True))
     only_b = sum(x < y for x, y in zip(left, right, strict=True))
@@ -162,7 +230,7 @@ def paired(a: Evaluation, b: Evaluation) -> dict[str, Any]:
 
 def clustered(a: Sequence[Evaluation], b: Sequence[Evaluation], key: str = "r_cur") -> dict[str, float]:
     """Mean over seeds of B beside A: bootstrap interval over episodes and permutation p clustered by episode."""
-    ids = [i for i in a[0].rows if all(i in e.rows for e in (*a, *b))]
+    ids = _shared([*a, *b])
     left, right = ([[_value(e.rows[i], key) for i in ids] for e in side] for side in (a, b))
     means = [[sum(column) / len(side) for column in zip(*side, strict=True)] for side in (left, right)]
     interval = paired_bootstrap(means[0], means[1])
@@ -174,6 +242,15 @@ def clustered(a: Sequence[Evaluation], b: Sequence[Evaluation], key: str = "r_cu
         "high": interval.high,
         "p": permutation_test(left, right),
     }
+
+
+def _shared(evaluations: Sequence[Evaluation]) -> list[str]:
+    """Episodes that all of them scored. Raises `UserError` when there is none."""
+    first, *others = evaluations
+    ids = [i for i in first.rows if all(i in e.rows for e in others)]
+    if not ids:
+        raise UserError(f"no episode is scored in all of {', '.join(e.info['folder'] for e in evaluations)}")
+    return ids
 
 
 def _value(row: Mapping[str, Any], key: str) -> float:

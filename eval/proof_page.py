@@ -13,7 +13,7 @@ from supersede_env.diagnosis import DIAGNOSES
 
 def render(proof: Proof) -> list[str]:
     """The page, as Markdown."""
-    lines = ["### Validation episodes (generated; other values and phrasings than in training)", ""]
+    lines = [*_made_by(proof), "### Validation episodes (generated; other values and phrasings than in training)", ""]
     lines += ["| model | n | correct | stale | hedged |", "|---|---|---|---|---|"]
     lines += [_row(e.label, e) for e in proof.base.values()]
     for one in proof.runs:
@@ -29,9 +29,24 @@ def render(proof: Proof) -> list[str]:
     return lines
 
 
+def _made_by(proof: Proof) -> list[str]:
+    """Model and versions; a page whose evaluations were made by several versions of the code says so."""
+    of_runs = [e for one in proof.runs for e in (*one.evaluations.values(), *one.real.values())]
+    infos = [e.info for e in (*proof.base.values(), *([proof.real_base] if proof.real_base else []), *of_runs)]
+    if not infos:
+        return []
+    versions = sorted({str(info["code_version"]) for info in infos})
+    several = "; it changed between the evaluations, the grader's version did not" if len(versions) > 1 else ""
+    model, grader = infos[0]["model"], infos[0]["grader_version"]
+    return [f"Model {model}, grader {grader}, environment's code {', '.join(versions)}{several}.", ""]
+
+
 def _row(label: str, evaluation: Evaluation) -> str:
     shares = [evaluation.rate(key) for key in ("is_stale", "is_hedged")]
-    return f"| {label} | {len(evaluation.rows)} | {_share(evaluation)} | {shares[0]:.1%} | {shares[1]:.1%} |"
+    n = str(len(evaluation.rows))
+    if evaluation.unscored:
+        n += f" ({evaluation.unscored} unscored{', INVALID' if evaluation.invalid else ''})"
+    return f"| {label} | {n} | {_share(evaluation)} | {shares[0]:.1%} | {shares[1]:.1%} |"
 
 
 def _share(evaluation: Evaluation, key: str = "r_cur") -> str:
@@ -87,17 +102,17 @@ def _splits(proof: Proof) -> list[str]:
                 if arm and not (stage == "warm" and any(label == "warm" for label, _ in columns)):
                     label = "warm" if stage == "warm" else f"trained, lambda {weight:g}"
                     columns.append((label, [run.evaluations[stage] for run in arm]))
-        values = sorted({str(row["tags"].get(tag)) for _, es in columns for e in es for row in e.rows.values()})
+        rows = [(i, str(row["tags"].get(tag))) for _, es in columns for e in es for i, row in e.rows.items()]
+        values = sorted({value for _, value in rows}, key=lambda v: (not v.isdigit(), int(v) if v.isdigit() else 0, v))
         lines += [f"### Correct by {title} (mean over seeds)", ""]
         lines += [
             f"| {title} | n | " + " | ".join(label for label, _ in columns) + " |",
             "|---" * (len(columns) + 2) + "|",
         ]
         for value in values:
-            cells, count = [], 0
+            cells, count = [], len({i for i, found in rows if found == value})
             for _, evaluations in columns:
                 hits = [r["r_cur"] for e in evaluations for r in e.rows.values() if str(r["tags"].get(tag)) == value]
-                count = len(hits) // len(evaluations)
                 cells.append(f"{sum(hits) / len(hits):.0%}" if hits else "-")
             lines.append(f"| {value} | {count} | " + " | ".join(cells) + " |")
         lines.append("")
@@ -184,6 +199,8 @@ def plot(proof: Proof, file: Path) -> None:
 def _curve(one: Run) -> list[tuple[float, float]]:
     """(step, accuracy); every point over the episodes that all of the run's checkpoints were evaluated on."""
     common = set.intersection(*(set(e.rows) for e in one.evaluations.values()))
+    if not common:
+        return []
     steps = {"warm": 0.0, "trained": float(len(one.metrics))}
     points = []
     for stage, evaluation in one.evaluations.items():

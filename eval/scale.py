@@ -20,6 +20,7 @@ from typing import Any
 from eval import heldout
 from eval.arguments import Parser
 from eval.rows import ROWS_FILE, Summary, summarise, write_atomic
+from eval.stats import INVALID_EXIT
 from rewards.errors import UserError, refuse_unknown
 from supersede_env.episode import Episode
 from supersede_env.longmemeval import load_longmemeval
@@ -77,7 +78,7 @@ def run(args: list[str]) -> int:
                 words = ["--data", str(file), "--budget", str(budget), "--out", str(out), *rest]
                 print(f"== {factor}x sessions, B = {budget} ({mode})", flush=True)
                 code = heldout.run(words)
-                if code:
+                if code not in (0, INVALID_EXIT):  # an invalid point is named in the table; the others stand
                     return code
                 points.append(Point(factor, mode, budget, sessions, _summary(out)))
         print("\n".join(table(points)))
@@ -85,7 +86,7 @@ def run(args: list[str]) -> int:
     except UserError as error:
         print(f"scale: {error}", file=sys.stderr)
         return 2
-    return 0
+    return INVALID_EXIT if any(point.summary.invalid for point in points) else 0
 
 
 def _split(args: list[str]) -> tuple[list[str], str, list[str]]:
@@ -151,11 +152,15 @@ def thinned(episode: Episode, evidence: set[Any], factor: int) -> Episode:
     room = len(others) if factor == LARGEST_FACTOR else max(0, len(keep) * factor - len(keep))
     chosen = sorted(keep | set(others[:room]))
     places = {old: new for new, old in enumerate(chosen)}
+    tags = dict(episode.tags) | {"factor": factor}
+    if "sessions_after_update" in tags:  # of the whole haystack: those that are left after the same session
+        update = len(episode.sessions) - 1 - tags["sessions_after_update"]
+        tags["sessions_after_update"] = sum(i > update for i in chosen)
     return replace(
         episode,
         sessions=tuple(episode.sessions[i] for i in chosen),
         evidence=tuple((places[s], t) for s, t in episode.evidence if s in places),
-        tags=dict(episode.tags) | {"factor": factor},
+        tags=tags,
     )
 
 
@@ -182,6 +187,8 @@ def table(points: Sequence[Point]) -> list[str]:
         correct = f"{s.accuracy:6.1%} [{s.low:.1%}, {s.high:.1%}]"
         lost = ", ".join(f"{word.replace('_', ' ')} {count}" for word, count in s.lost.items())
         stale = s.rates.get("is_stale", 0.0)
+        if s.invalid:
+            lost = "; ".join([*([lost] if lost else []), "INVALID: too many unscored"])
         head = f"{point.sessions:>9.1f} {point.budget:>6}  {point.mode:<13} {s.scored:>4}"
         lines.append(f"{head}  {correct:<24} {stale:>6.1%}  {lost}")
     return lines
@@ -195,6 +202,7 @@ def _save(points: Sequence[Point], out: Path) -> None:
             "budget": p.budget,
             "sessions": p.sessions,
             "n": p.summary.scored,
+            "unscored": sum(p.summary.unscored.values()),
             "accuracy": p.summary.accuracy,
             "low": p.summary.low,
             "high": p.summary.high,
@@ -203,6 +211,9 @@ def _save(points: Sequence[Point], out: Path) -> None:
         for p in points
     ]
     write_atomic(out / "scale.json", json.dumps(rows, indent=1) + "\n")
+    if not any(p.summary.scored for p in points):
+        print("no plot: no row was scored")
+        return
     try:
         import matplotlib
     except ModuleNotFoundError:
@@ -213,7 +224,7 @@ def _save(points: Sequence[Point], out: Path) -> None:
 
     figure, axis = pyplot.subplots(figsize=(6, 4))
     for mode, colour in (("fixed", "#4878a8"), ("proportional", "#c0504d")):
-        chosen = [p for p in points if p.mode == mode or p.factor == 1]
+        chosen = [p for p in points if (p.mode == mode or p.factor == 1) and p.summary.scored]
         x, y = [p.sessions for p in chosen], [p.summary.accuracy for p in chosen]
         if len(chosen) > 1 or mode == "fixed":
             axis.plot(x, y, marker="o", color=colour, label=f"B {mode}")

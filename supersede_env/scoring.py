@@ -42,7 +42,8 @@ class Outcome:
         if rollout.answer is None:
             raise ValueError("the rollout has no answer yet")
         steps = [step for step in rollout.history if step.kind == "notes"]
-        tails = tuple(drop_reasoning(s.reply).strip()[rollout.config.budget :][:LONGEST_TAIL] for s in steps)
+        # from the end of what was kept: white space at the cut was dropped, and would glue two words together
+        tails = tuple(drop_reasoning(s.reply).strip()[len(s.kept) :][:LONGEST_TAIL] for s in steps)
         notes = tuple(step.kept for step in steps)
         return cls(rollout.answer, notes, rollout.overflows, rollout.empty_notes, len(rollout.history), tails)
 

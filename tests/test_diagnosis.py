@@ -29,6 +29,7 @@ CASES = [
     (["Rome", "hm", "hm"], "Paris", "never_written"),
     (["Rome", f"{LONG} Oslo", "Rome"], "Rome", "cut"),
     (["Rome", "x" * 38 + " Oslo", "Rome"], "Rome", "cut"),
+    (["Rome", "x" * 39 + " Oslo", "Rome"], "Rome", "cut"),
     (["Rome", f"Oslo {LONG} Oslo", "Rome"], "Rome", "overwritten"),
     ([f"{LONG} Oslo", "Rome", "Rome"], "Rome", "stale"),
     (["Rome", f"<think>Oslo</think>{LONG}", "hm"], "Paris", "never_written"),

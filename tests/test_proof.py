@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import pytest
 from eval import __main__ as evaluation
 from eval.proof import clustered, load, numbers, paired
 from eval.rows import RunFolder, RunInfo, scored_row
+from rewards.errors import UserError
 from supersede_env.episode import Episode
 from supersede_env.protocol import NotesRollout, ProtocolConfig
 from supersede_env.scoring import Outcome
@@ -91,6 +92,63 @@ def test_unfinished_and_missing_parts(folder: Path, tmp_path: Path, capsys: pyte
     assert "holds no part of the proof" in capsys.readouterr().err
 
 
+def change(file: Path, edit: Any) -> None:
+    info = json.loads(file.read_text("utf-8"))
+    edit(info)
+    file.write_text(json.dumps(info), "utf-8")
+
+
+MIXED = [
+    ("run.json", lambda info: info.update(grader_version="h"), "grader_version is 'h' in "),
+    ("run.json", lambda info: info.update(model="other"), "model is 'other' in "),
+    ("run.json", lambda info: info.update(task_set="others"), "hold different task sets"),
+    ("run.json", lambda info: info["protocol"].update(budget=300), "budget is 300 in "),
+    ("run.json", lambda info: info["sampling"].update(temperature=1.0), "temperature is 1.0 in "),
+    ("run.json", lambda info: info.pop("n"), "run.json is damaged: KeyError 'n'"),
+]
+
+
+@pytest.mark.parametrize(("name", "edit", "message"), MIXED)
+def test_what_does_not_compare_is_not_put_on_one_page(
+    folder: Path, capsys: pytest.CaptureFixture[str], name: str, edit: Any, message: str
+) -> None:
+    change(folder / "lambda0-seed1/eval/trained/bounded" / name, edit)
+    assert evaluation.main(["proof", str(folder)]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+
+
+def test_other_tasks_of_the_same_names_and_other_adapters_are_refused(folder: Path) -> None:
+    rows = folder / "lambda0.5-seed1/eval/step_0010/bounded/rows.jsonl"
+    whole = rows.read_text("utf-8")
+    rows.write_text(whole.replace('"gold": "Oslo"', '"gold": "Lima"'), "utf-8")
+    with pytest.raises(UserError, match="hold different tasks named 'secret-id-0'"):
+        load(folder)
+    rows.write_text(whole, "utf-8")
+    adapter = folder / "lambda0.5-seed1/step_0010"
+    adapter.mkdir()
+    (adapter / "adapter_model.safetensors").write_bytes(b"trained further since")
+    with pytest.raises(UserError, match=r"step_0010/bounded evaluated another adapter than .*step_0010: delete it"):
+        load(folder)
+
+
+def test_unscored_rows_are_named_and_versions_of_the_code_too(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = folder / "lambda0.5-seed0/eval/trained/bounded/rows.jsonl"
+    first, *others = rows.read_text("utf-8").splitlines(keepends=True)
+    unscored = json.loads(first) | {"scored": False, "r_cur": None, "unscored_reason": "over window"}
+    rows.write_text(json.dumps(unscored) + "\n" + "".join(others), "utf-8")
+    change(rows.with_name("run.json"), lambda info: info.update(code_version="d"))
+    with (folder / "lambda0.5-seed0/metrics.jsonl").open("a") as log:
+        log.write('{"step": 2, "rew')
+    assert evaluation.main(["proof", str(folder)]) == 0
+    page = capsys.readouterr().out
+    assert "| lambda0.5-seed0 trained | 11 (1 unscored, INVALID) | 72.7% " in page
+    assert "| lambda0.5-seed0 | trained over base | 11 | " in page
+    assert "environment's code c, d; it changed between the evaluations" in page
+    assert "| s0 | 6 |" in page
+
+
 def test_the_plan_and_what_is_left(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     settings = proof.Settings(tmp_path, seeds=(0, 1), n=12, real=3)
     steps = proof.plan(settings)
@@ -108,6 +166,16 @@ def test_the_plan_and_what_is_left(tmp_path: Path, capsys: pytest.CaptureFixture
     assert not any(step.done for step in steps)
     evaluated(tmp_path / "base/eval", [0])
     assert [step.name for step in proof.plan(settings) if step.done] == ["validation bounded"]
+    rows = tmp_path / "base/eval/bounded/rows.jsonl"
+    whole = rows.read_text("utf-8")
+    rows.write_text(whole[:-9].replace("Rome", "Ro\u2028me"), "utf-8")
+    assert not any(step.done for step in proof.plan(settings)), "half a line, and U+2028 ends none"
+    trained_folder = tmp_path / "lambda0.5-seed0"
+    (trained_folder / "adapter").mkdir(parents=True)
+    (trained_folder / "adapter/adapter_config.json").touch()
+    (trained_folder / "metrics.jsonl").write_text("{}\n" * 30, "utf-8")
+    done = [[step.name for step in proof.plan(replace(settings, steps=n)) if step.done] for n in (30, 31)]
+    assert done == [["train"], []], "more steps than were made are left to make"
     arguments: list[Any] = ["run", "--out", str(tmp_path), "--only", "lambda9-seed0"]
     assert proof.main(arguments) == 2
     assert "no such run; the runs are base, lambda0.5-seed0" in capsys.readouterr().err

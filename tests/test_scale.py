@@ -26,12 +26,15 @@ def test_generated_episodes_keep_seeds_and_scale_sessions() -> None:
 
 
 def test_real_haystacks_are_nested_and_keep_their_evidence() -> None:
-    whole = Episode.from_record(record(0, 9, evidence=[[4, 0]]))
+    whole = Episode.from_record(record(0, 9, evidence=[[4, 0]], tags={"sessions_after_update": 1}))
     evidence = {whole.sessions[4].turns, whole.sessions[7].turns}
     kept = [thinned(whole, evidence, factor) for factor in (1, 2, 3, 24)]
     assert [len(e.sessions) for e in kept] == [2, 4, 6, 9]
     for smaller, larger in pairwise(kept):
         assert set(smaller.sessions) <= set(larger.sessions)
+    assert [e.tags["sessions_after_update"] for e in kept] == [
+        len(e.sessions) - 1 - e.sessions.index(whole.sessions[7]) for e in kept
+    ]
     for episode in kept:
         (session, _), *_ = episode.evidence
         assert episode.sessions[session] == whole.sessions[4]
@@ -56,6 +59,18 @@ def test_a_study_from_end_to_end(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert evaluation.main(command) == 0, "it resumes"
     assert (tmp_path / "out/x2-fixed/bounded/rows.jsonl").read_text("utf-8") == rows
     capsys.readouterr()
+
+
+def test_an_invalid_point_is_named_and_the_study_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    policy = tiny_policy(WORDS, window=200)
+    policy.model.save_pretrained(tmp_path / "model")
+    policy.tokenizer.save_pretrained(tmp_path / "model")
+    command = ["scale", "--data", "quick", "--factors", "1", "2", "--n", "2", "--budget", "20", "--fixed-only"]
+    command += ["--out", str(tmp_path / "out"), "--", "--model", str(tmp_path / "model"), "--max-tokens", "60"]
+    assert evaluation.main(command) == 3
+    points = json.loads((tmp_path / "out/scale.json").read_text("utf-8"))
+    assert [(p["factor"], p["n"], p["unscored"]) for p in points] == [(1, 0, 2), (2, 0, 2)]
+    assert "INVALID: too many unscored" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

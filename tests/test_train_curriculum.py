@@ -15,7 +15,8 @@ CURRICULUM = Curriculum(presets=("control", "quick", "hard"), advance_at=0.6, mi
 def rows(*steps: tuple[int, int, int]) -> list[dict[str, Any]]:
     """(stage, correct of 10, varied of 4) a step."""
     return [
-        {"stage": s, "rollouts": 10, "verdicts": {"correct": c}, "groups": 4, "varied_groups": v} for s, c, v in steps
+        {"stage": s, "rollouts": 10, "verdicts": {"correct": c, "wrong": 10 - c}, "groups": 4, "varied_groups": v}
+        for s, c, v in steps
     ]
 
 
@@ -36,3 +37,10 @@ def rows(*steps: tuple[int, int, int]) -> list[dict[str, Any]]:
 )
 def test_stage(log: list[tuple[int, int, int]], expected: int) -> None:
     assert stage(CURRICULUM, rows(*log)) == expected
+
+
+def test_unscored_rollouts_count_as_neither_right_nor_wrong() -> None:
+    mostly_over_window = [row | {"verdicts": {"correct": 3, "stale": 1}} for row in rows((0, 0, 4), (0, 0, 4))]
+    assert stage(CURRICULUM, mostly_over_window) == 1
+    none_scored = [row | {"verdicts": {}} for row in rows((1, 0, 0), (1, 0, 0))]
+    assert stage(CURRICULUM, none_scored) == 0, "what does not fit the window is too hard"

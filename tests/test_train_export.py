@@ -77,6 +77,23 @@ def test_what_vllm_would_not_serve_is_refused(trained: Path, capsys: pytest.Capt
     refused({"use_dora": True}, "plain LoRA only")
     refused({"r": 1000}, "serves adapters up to rank 512")
     refused({"peft_type": "IA3"}, "not LORA")
+    refused({"r": None}, "expected an object with the rank 'r'")
+    refused({"base_model_name_or_path": None}, "names no base model: give --base")
+    file = adapter / "adapter_model.safetensors"
+    whole = load_file(file)
+    name = min(whole)
+    for weights, message in (
+        ({}, "holds no weights"),
+        ({key: value for key, value in whole.items() if key != name}, "has no counterpart"),
+        (whole | {name: torch.zeros(5, 4)}, f"'{name}' has shape (5, 4); its rank should be 3"),
+        (whole | {name: torch.full_like(whole[name], float("nan"))}, "not finite as bf16"),
+    ):
+        save_file(weights, file)
+        refused({}, message)
+    save_file(whole, file)
+    file.write_bytes(file.read_bytes()[:200])
+    refused({}, "adapter_model.safetensors is damaged")
+    save_file(whole, file)
     save_file(
         load_file(adapter / "adapter_model.safetensors") | {"x.bias": torch.zeros(1)},
         adapter / "adapter_model.safetensors",
@@ -90,8 +107,10 @@ def test_sft_rows_are_prompts_with_one_reply_each(tmp_path: Path, capsys: pytest
     assert sft_data.main(["--out", str(tmp_path), "--n", "3", "--preset", "quick", "--wording", "plain"]) == 0
     lines = [json.loads(line) for line in (tmp_path / "train.jsonl").read_text("utf-8").splitlines()]
     data = DataConfig(data="train", preset="quick", num_episodes=3)
-    assert lines == list(sft_data.rows(data, ProtocolConfig(wording="plain")))
+    assert lines == [row for rows in sft_data.episodes(data, ProtocolConfig(wording="plain")) for row in rows]
     assert all([m["role"] for m in line["messages"]] == ["system", "user", "assistant"] for line in lines)
     assert f"{len(lines)} examples of 3 episodes" in capsys.readouterr().out
     assert sft_data.main(["--out", str(tmp_path), "--preset", "quik"]) == 2
     assert "did you mean 'quick'" in capsys.readouterr().err
+    assert sft_data.main(["--out", str(tmp_path), "--n", "1", "--preset", "quick", "--budget", "20"]) == 2
+    assert "do not fit a budget of 20" in capsys.readouterr().err, "cut notes are not to be learnt"

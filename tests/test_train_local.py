@@ -29,6 +29,7 @@ from train import cli
 from train.checkpoint import RunFolder
 from train.local import train
 from train.local_config import LocalConfig, LoraSettings, WarmStart, load_config
+from train.optimizer import MasterAdamW
 from train.policy import LocalPolicy
 from train.rollouts import play
 from train.supersede import SupersedeTask, oracle_examples
@@ -299,11 +300,20 @@ def listens_to_ctrl_c() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("listens_to_ctrl_c")
-@pytest.mark.parametrize(("owner", "name"), [(RunFolder, "append"), (LocalPolicy, "generate")])
+@pytest.mark.parametrize(
+    ("owner", "name", "updates"),
+    [(RunFolder, "append", 1), (LocalPolicy, "generate", 1), (MasterAdamW, "apply", 2)],
+)
 def test_ctrl_c_leaves_a_run_that_resumes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], owner: type, name: str
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    owner: type,
+    name: str,
+    updates: int,
 ) -> None:
-    whole, config = bandit(tmp_path, "whole"), bandit(tmp_path, checkpoint_every=100)
+    whole = bandit(tmp_path, "whole", updates=updates)
+    config = bandit(tmp_path, checkpoint_every=100, updates=updates)
     original, calls = getattr(owner, name), []
 
     def interrupted(*args: Any, **options: Any) -> Any:
@@ -357,6 +367,45 @@ def test_a_run_is_neither_overwritten_nor_resumed_as_another(tmp_path: Path) -> 
         train(replace(config, resume=True, lr=0.02), even_policy())
     assert train(replace(config, resume=True, steps=2), even_policy()) == 0
     assert [row["step"] for row in metrics(config)] == [1, 2]
+
+
+def cut(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:-40])
+
+
+DAMAGE: list[tuple[str, Callable[[Path], None], str]] = [
+    ("step_0002/state.json", cut, "state.json is damaged, the run cannot resume"),
+    ("step_0002/trainer.safetensors", cut, "trainer.safetensors is damaged, the run cannot resume"),
+    ("step_0002/trainer.safetensors", Path.unlink, "no checkpoint has its trainer.safetensors"),
+    ("metrics.jsonl", cut, "metrics.jsonl is shorter than its checkpoint says"),
+]
+
+
+@pytest.mark.parametrize(("name", "damage", "message"), DAMAGE)
+def test_a_damaged_run_is_told_in_one_line_and_left_as_it_is(
+    tmp_path: Path, name: str, damage: Callable[[Path], None], message: str
+) -> None:
+    config = bandit(tmp_path, steps=2)
+    train(config, even_policy())
+    damage(Path(config.output) / name)
+    before = {file: file.read_bytes() for file in Path(config.output).rglob("*") if file.is_file()}
+    with pytest.raises(UserError, match=message) as refused:
+        train(replace(config, resume=True, steps=3), even_policy())
+    assert "\n" not in str(refused.value)
+    assert {file: file.read_bytes() for file in Path(config.output).rglob("*") if file.is_file()} == before
+
+
+def test_what_a_killed_writer_left_is_cleared_away_on_resume(tmp_path: Path) -> None:
+    whole, config = bandit(tmp_path, "whole"), bandit(tmp_path, steps=2)
+    train(config, even_policy())
+    (Path(config.output) / ".step_0004.x1y2").mkdir()
+    with (Path(config.output) / "rollouts.jsonl").open("a") as log:
+        log.write('{"step": 3, "answer": "Os')
+    assert train(replace(config, resume=True, steps=4), even_policy()) == 0
+    assert not list(Path(config.output).glob(".step*"))
+    train(whole, even_policy())
+    assert lasting(metrics(config, "rollouts.jsonl")) == lasting(metrics(whole, "rollouts.jsonl"))
+    assert load_config(Path(config.output) / "config.toml").steps == 4, "what an interruption says to resume with"
 
 
 BAD = [

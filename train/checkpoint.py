@@ -1,6 +1,6 @@
 """A run's folder: checkpoints that are whole or absent, and logs that are cut back to the checkpoint on resume.
 
-    config.toml        what the run was started with
+    config.toml        what the run was last started with
     warm.jsonl         a line a warm-start step          metrics.jsonl   a line a GRPO step
     rollouts.jsonl     a line a training rollout
     warm/              the adapter after the warm start  step_0008/      the adapter after a GRPO step
@@ -15,6 +15,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Callable, Generator
@@ -23,6 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
@@ -32,6 +34,8 @@ Phase = Literal["warm", "grpo"]
 LOGS = ("warm.jsonl", "metrics.jsonl", "rollouts.jsonl")
 STATE, TRAINER, FINAL = "state.json", "trainer.safetensors", "adapter"
 ADAPTER_FILES = ("adapter_model.safetensors", "adapter_config.json")
+UNFINISHED = re.compile(r"\.(warm|warm_\d+|step_\d+|adapter)\.[^.]+")
+"""Temporary folders of `write_folder`, of checkpoints that a killed process did not finish."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +60,11 @@ class Checkpoint:
     log_bytes: dict[str, int]
 
     def trainer(self) -> dict[str, Tensor]:
-        """Master weights and optimiser moments."""
-        return load_file(self.folder / TRAINER)
+        """Master weights and optimiser moments. Raises `UserError` when the file is damaged."""
+        try:
+            return load_file(self.folder / TRAINER)
+        except (OSError, SafetensorError) as error:
+            raise _damaged(self.folder / TRAINER, error) from error
 
 
 class RunFolder:
@@ -67,27 +74,43 @@ class RunFolder:
         self.root = root
 
     def checkpoints(self) -> list[Checkpoint]:
-        """All of them, oldest first."""
+        """All of them, oldest first. Raises `UserError` when one is damaged."""
         found = []
         for file in self.root.glob(f"[!.]*/{STATE}"):
-            state = json.loads(file.read_text("utf-8"))
-            position = Position(state["phase"], state["step"])
-            found.append(Checkpoint(position, file.parent, state["config"], state["log_bytes"]))
+            try:
+                state = json.loads(file.read_text("utf-8"))
+                position = Position(state["phase"], int(state["step"]))
+                found.append(Checkpoint(position, file.parent, dict(state["config"]), dict(state["log_bytes"])))
+            except (OSError, ValueError, KeyError, TypeError) as error:
+                raise _damaged(file, error) from error
         return sorted(found, key=lambda checkpoint: checkpoint.position.order)
 
     def newest(self) -> Checkpoint | None:
-        """The last checkpoint that a run can resume from."""
-        whole = [checkpoint for checkpoint in self.checkpoints() if (checkpoint.folder / TRAINER).is_file()]
+        """The last checkpoint that a run can resume from; None in a folder without any. Raises `UserError` when
+        there are checkpoints and none holds what resuming needs."""
+        found = self.checkpoints()
+        whole = [checkpoint for checkpoint in found if (checkpoint.folder / TRAINER).is_file()]
+        if found and not whole:
+            raise UserError(
+                f"{self.root}: no checkpoint has its {TRAINER}, the run cannot resume; give another --output"
+            )
         return whole[-1] if whole else None
 
-    def start(self, config_toml: str) -> None:
-        """Make the folder for a new run. Raises `UserError` when one is in it that could be continued."""
+    def start(self) -> None:
+        """Make the folder ready for a new run. Raises `UserError` when one is in it that could be continued."""
         if self.checkpoints():
             raise UserError(f"{self.root} holds a run: continue it with --resume, or give another --output")
-        self.root.mkdir(parents=True, exist_ok=True)
-        for name in LOGS:  # of a run that was killed before its first checkpoint
-            (self.root / name).unlink(missing_ok=True)
-        (self.root / "config.toml").write_text(config_toml, "utf-8")
+        with writing(self.root):
+            for name in LOGS:  # of a run that was killed before its first checkpoint
+                (self.root / name).unlink(missing_ok=True)
+
+    def describe(self, config_toml: str) -> None:
+        """Say what the run was started or resumed with, and clear away what a killed writer left unfinished."""
+        with writing(self.root):
+            for folder in self.root.iterdir():
+                if UNFINISHED.fullmatch(folder.name):
+                    shutil.rmtree(folder)
+            (self.root / "config.toml").write_text(config_toml, "utf-8")
 
     def save(
         self,
@@ -107,7 +130,8 @@ class RunFolder:
             (folder / STATE).write_text(json.dumps(state, indent=1) + "\n", "utf-8")
 
         folder = self.root / name
-        write_folder(folder, write)
+        with writing(folder):
+            write_folder(folder, write)
         for checkpoint in self.checkpoints():
             if checkpoint.folder != folder:
                 (checkpoint.folder / TRAINER).unlink(missing_ok=True)
@@ -120,11 +144,12 @@ class RunFolder:
             if size(file) < length:
                 raise UserError(f"{file} is shorter than its checkpoint says: it was changed, the run cannot resume")
             if file.is_file():
-                os.truncate(file, length)
+                with writing(file):
+                    os.truncate(file, length)
 
     def append(self, log: str, rows: list[dict[str, Any]]) -> None:
         """Add lines to a log and have them on disk before returning."""
-        with (self.root / log).open("a", encoding="utf-8") as handle:
+        with writing(self.root / log), (self.root / log).open("a", encoding="utf-8") as handle:
             handle.write("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
             handle.flush()
             os.fsync(handle.fileno())
@@ -132,7 +157,7 @@ class RunFolder:
     def rows(self, log: str) -> list[dict[str, Any]]:
         """All lines of a log."""
         file = self.root / log
-        return [json.loads(line) for line in file.read_text("utf-8").splitlines()] if file.is_file() else []
+        return [json.loads(line) for line in file.read_text("utf-8").split("\n") if line] if file.is_file() else []
 
     @contextmanager
     def only_writer(self) -> Generator[None]:
@@ -140,8 +165,9 @@ class RunFolder:
 
         The kernel drops the lock when its holder dies, so a killed run never leaves one behind.
         """
-        self.root.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(self.root / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
+        with writing(self.root):
+            self.root.mkdir(parents=True, exist_ok=True)
+            descriptor = os.open(self.root / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             yield
@@ -159,8 +185,24 @@ class RunFolder:
             for name in ADAPTER_FILES:
                 shutil.copyfile(checkpoint / name, folder / name)
 
-        write_folder(self.root / FINAL, write)
+        with writing(self.root / FINAL):
+            write_folder(self.root / FINAL, write)
         return self.root / FINAL
+
+
+@contextmanager
+def writing(place: Path) -> Generator[None]:
+    """A full disk or a folder that may not be written is one clear line."""
+    try:
+        yield
+    except (OSError, SafetensorError) as error:
+        reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
+        raise UserError(f"{place} cannot be written: {reason}; mend that, and --resume goes on") from error
+
+
+def _damaged(file: Path, error: Exception) -> UserError:
+    reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+    return UserError(f"{file} is damaged, the run cannot resume ({reason}); give another --output")
 
 
 def size(file: Path) -> int:

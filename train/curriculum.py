@@ -15,9 +15,9 @@ from train.local_config import Curriculum
 def stage(curriculum: Curriculum, rows: Sequence[Mapping[str, Any]]) -> int:
     """The stage of the next step, given the metrics rows of all steps before it.
 
-    Over the last `window` steps at the present stage: one up when at least `advance_at` of the rollouts were correct,
-    or when fewer than `min_varied` of the groups varied though most rollouts were correct (nothing left to learn
-    from); one down when fewer than `min_varied` varied and most were not correct (nothing to learn from yet).
+    Over the last `window` steps at the present stage: one up when at least `advance_at` of the scored rollouts were
+    correct, or when fewer than `min_varied` of the groups varied though most rollouts were correct (nothing left to
+    learn from); one down when fewer than `min_varied` varied and most were not correct (nothing to learn from yet).
     """
     if not rows:
         return 0
@@ -29,8 +29,8 @@ def stage(curriculum: Curriculum, rows: Sequence[Mapping[str, Any]]) -> int:
         recent.append(row)
     if len(recent) < curriculum.window:
         return now
-    rollouts = sum(row["rollouts"] for row in recent)
-    correct = sum(row["verdicts"].get("correct", 0) for row in recent) / rollouts
+    scored = sum(sum(row["verdicts"].values()) for row in recent)  # unscored is not wrong
+    correct = sum(row["verdicts"].get("correct", 0) for row in recent) / max(1, scored)
     varied = sum(row["varied_groups"] for row in recent) / sum(row["groups"] for row in recent)
     starved = varied < curriculum.min_varied
     if correct >= curriculum.advance_at or (starved and correct > 0.5):

@@ -14,10 +14,13 @@ import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rewards.errors import UserError
 from train.checkpoint import ADAPTER_FILES, write_folder
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 EXAMPLE = """examples:
   python -m train.export runs/quick/adapter --out runs/quick/vllm --base HuggingFaceTB/SmolLM2-135M-Instruct
@@ -27,6 +30,8 @@ Exit status: 0 done, 2 refused."""
 
 DTYPES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}
 
+A, B = ".lora_A.weight", ".lora_B.weight"
+
 RANKS = (8, 16, 32, 64, 128, 256, 320, 512)
 """Values that vLLM's --max-lora-rank takes (vllm/config/lora.py)."""
 
@@ -34,17 +39,17 @@ RANKS = (8, 16, 32, 64, 128, 256, 320, 512)
 def export(adapter: Path, out: Path, base: str | None, dtype: str) -> None:
     """Write the adapter with weights as `dtype` and its base's name. Raises `UserError` for what vLLM cannot serve."""
     import torch
-    from safetensors.torch import load_file, save_file
+    from safetensors.torch import save_file
 
     config = read_config(adapter)
     if config.get("modules_to_save") or config.get("use_dora") or config.get("bias", "none") != "none":
         raise UserError(f"{adapter}: vLLM serves plain LoRA only; this adapter has extra modules, biases or DoRA")
-    config |= {"base_model_name_or_path": base or config["base_model_name_or_path"], "inference_mode": True}
-    tensors = load_file(adapter / ADAPTER_FILES[0])
-    odd = [name for name in tensors if not name.endswith((".lora_A.weight", ".lora_B.weight"))]
-    if odd:
-        raise UserError(f"{adapter}: '{odd[0]}' is not the weight of a LoRA layer")
+    config |= {"base_model_name_or_path": base_of(config, base, adapter), "inference_mode": True}
+    tensors = read_weights(adapter, config)
     cast = {name: tensor.to(getattr(torch, DTYPES[dtype])).contiguous() for name, tensor in tensors.items()}
+    broken = [name for name, tensor in cast.items() if not bool(tensor.isfinite().all())]
+    if broken:
+        raise UserError(f"{adapter}: '{broken[0]}' holds numbers that are not finite as {dtype}")
 
     def write(folder: Path) -> None:
         save_file(cast, folder / ADAPTER_FILES[0])
@@ -59,9 +64,9 @@ def merge(adapter: Path, out: Path, base: str | None, dtype: str) -> None:
 
     from train.policy import LocalPolicy
 
-    policy = LocalPolicy.load(
-        base or read_config(adapter)["base_model_name_or_path"], adapter, device="cpu", dtype="fp32"
-    )
+    config = read_config(adapter)
+    read_weights(adapter, config)  # damage is told before a large base model is read
+    policy = LocalPolicy.load(base_of(config, base, adapter), adapter, device="cpu", dtype="fp32")
     merged = policy.model.merge_and_unload().to(getattr(torch, DTYPES[dtype]))
 
     def write(folder: Path) -> None:
@@ -80,20 +85,54 @@ def read_config(adapter: Path) -> dict[str, Any]:
         config = json.loads((adapter / ADAPTER_FILES[1]).read_text("utf-8"))
     except ValueError as error:
         raise UserError(f"{adapter / ADAPTER_FILES[1]}: {error}") from error
+    if not isinstance(config, dict) or not isinstance(config.get("r"), int):
+        raise UserError(f"{adapter / ADAPTER_FILES[1]}: expected an object with the rank 'r'")
     if config.get("peft_type") != "LORA":
         raise UserError(f"{adapter}: peft_type is {config.get('peft_type')!r}, not LORA")
     return config
 
 
+def base_of(config: dict[str, Any], base: str | None, adapter: Path) -> str:
+    """The base model's name: as given, or as the adapter says. Raises `UserError` when neither does."""
+    name = base or config.get("base_model_name_or_path")
+    if not name:
+        raise UserError(f"{adapter} names no base model: give --base")
+    return str(name)
+
+
+def read_weights(adapter: Path, config: dict[str, Any]) -> dict[str, Tensor]:
+    """The adapter's tensors. Raises `UserError` unless every layer has A and B of one of the configuration's ranks."""
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    file = adapter / ADAPTER_FILES[0]
+    try:
+        tensors = load_file(file)
+    except SafetensorError as error:
+        raise UserError(f"{file} is damaged: {str(error).splitlines()[0]}") from error
+    if not tensors:
+        raise UserError(f"{file} holds no weights")
+    ranks = {config["r"], *(config.get("rank_pattern") or {}).values()}
+    for name, tensor in tensors.items():
+        if not name.endswith((A, B)):
+            raise UserError(f"{adapter}: '{name}' is not the weight of a LoRA layer")
+        other = name.removesuffix(A) + B if name.endswith(A) else name.removesuffix(B) + A
+        if other not in tensors:
+            raise UserError(f"{adapter}: '{name}' has no counterpart '{other}'")
+        if tensor.ndim != 2 or tensor.shape[0 if name.endswith(A) else 1] not in ranks:
+            raise UserError(f"{adapter}: '{name}' has shape {tuple(tensor.shape)}; its rank should be {config['r']}")
+    return tensors
+
+
 def served_with(config: dict[str, Any], base: str | None, out: Path) -> str:
     """The command that serves the exported adapter. Raises `UserError` for a rank that vLLM does not take."""
-    rank = max([config["r"], *config.get("rank_pattern", {}).values()])
+    rank = max([config["r"], *(config.get("rank_pattern") or {}).values()])
     allowed = next((value for value in RANKS if value >= rank), None)
     if allowed is None:
         raise UserError(f"rank {rank}: vLLM serves adapters up to rank {RANKS[-1]}")
     name = out.resolve().name
     return (
-        f"vllm serve {base or config['base_model_name_or_path']} --enable-lora --max-lora-rank {allowed} "
+        f"vllm serve {base or config.get('base_model_name_or_path')} --enable-lora --max-lora-rank {allowed} "
         f"--lora-modules {name}={out}"
     )
 

@@ -114,20 +114,23 @@ class Trainer:
 
         folder = RunFolder(Path(config.output))
         checkpoint = folder.newest() if config.resume else None
+        saved: dict[str, torch.Tensor] = {}
         if checkpoint is not None:
             _same_run(config, checkpoint)
+            saved = checkpoint.trainer()  # before anything is changed: it may be damaged
             folder.cut_logs(checkpoint)
         else:
             if config.resume:
                 print(f"prime-rl: {config.output} has no checkpoint yet; starting from the beginning", file=sys.stderr)
-            folder.start(to_toml(asdict(config) | {"resume": False}))
+            folder.start()
+        folder.describe(to_toml(asdict(config) | {"resume": False}))
         policy.model = add_adapter(policy.model, config.lora, config.seed)
         policy.tokens = config.micro_tokens or policy.tokens
         trainer = cls(config, policy, folder)
         if checkpoint is not None:
             trainer.position = checkpoint.position
             trainer.optimizer.restart(trainer._lr())
-            trainer.optimizer.load(checkpoint.trainer())
+            trainer.optimizer.load(saved)
             trainer._saved = (checkpoint.position, checkpoint.folder)
         return trainer
 
@@ -220,30 +223,30 @@ class Trainer:
             if one.result.reward is not None
         ]
         reporter.doing(f"learning from {len(samples)} rollouts")
-        # several updates must not be torn apart by Ctrl-C; a single one is applied below, with the step's record
+        # several updates must not be torn apart by Ctrl-C: all of them count as done with the step's record, or none
         with uninterrupted() if config.updates > 1 else nullcontext():
             learned = self._learn(samples)
-        row = {
-            "step": step + 1,
-            "stage": stage,
-            **rollout_metrics([one for group in groups for one in group]),
-            "groups": len(groups),
-            "varied_groups": sum(rows is not None for rows in by_group),
-            **learned,
-        }
-        with uninterrupted():
-            if samples:
-                row["grad_norm"] = self.optimizer.apply(config.max_grad_norm)
-            seconds = time.monotonic() - began
-            row |= {"sample_seconds": sampled_at - began, "seconds": seconds}
-            row["tokens_per_second"] = (row["tokens"] + row["prompt_tokens"]) / seconds
-            records = [
-                {"step": step + 1, "group": number} | one.to_record()
-                for number, group in enumerate(groups)
-                for one in group
-            ]
-            self.folder.append("rollouts.jsonl", records)
-            self._finish_step("grpo", "metrics.jsonl", row)
+            row = {
+                "step": step + 1,
+                "stage": stage,
+                **rollout_metrics([one for group in groups for one in group]),
+                "groups": len(groups),
+                "varied_groups": sum(rows is not None for rows in by_group),
+                **learned,
+            }
+            with uninterrupted():
+                if samples:
+                    row["grad_norm"] = self.optimizer.apply(config.max_grad_norm)
+                seconds = time.monotonic() - began
+                row |= {"sample_seconds": sampled_at - began, "seconds": seconds}
+                row["tokens_per_second"] = (row["tokens"] + row["prompt_tokens"]) / seconds
+                records = [
+                    {"step": step + 1, "group": number} | one.to_record()
+                    for number, group in enumerate(groups)
+                    for one in group
+                ]
+                self.folder.append("rollouts.jsonl", records)
+                self._finish_step("grpo", "metrics.jsonl", row)
         return row
 
     def _play_groups(self, step: int) -> tuple[int, list[list[Played]]]:

@@ -51,19 +51,21 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One command. `rows` is the number of lines that `file` has when it is done (0: it only has to exist)."""
+    """One command. It is done when `file` has `rows` whole lines and `product`, where one is named, exists."""
 
     run: str
     name: str
     command: tuple[str, ...]
     file: Path
     rows: int
+    product: Path | None = None
 
     @property
     def done(self) -> bool:
-        if not self.file.is_file():
+        if not self.file.is_file() or (self.product is not None and not self.product.is_file()):
             return False
-        return not self.rows or len(self.file.read_text("utf-8").splitlines()) >= self.rows
+        # bytes: texts may hold U+2028, which splitlines cuts at, and a killed writer may leave half a line
+        return self.file.read_bytes().count(b"\n") >= self.rows
 
 
 def run_name(weight: float, seed: int) -> str:
@@ -98,7 +100,8 @@ def _run_steps(settings: Settings, config: LocalConfig, weight: float, seed: int
     words += ["--config", str(files("configs") / CONFIG), "--output", str(folder), "--resume"]
     words += ["--seed", str(seed), "--data.first_seed", str(seed * EPISODES_APART), "--stale_weight", f"{weight:g}"]
     words += ["--steps", str(total), "--model", settings.model]
-    yield Step(name, "train", tuple(words), folder / "adapter" / "adapter_config.json", 0)
+    product = folder / "adapter" / "adapter_config.json"
+    yield Step(name, "train", tuple(words), folder / "metrics.jsonl", total, product)
     # the warm start does not depend on lambda: the first one's is evaluated
     warm = ["warm"] if weight == settings.lambdas[0] else []
     for adapter in (*warm, "adapter"):
@@ -150,7 +153,7 @@ def run_all(settings: Settings, only: Sequence[str]) -> int:
             continue
         print(f"[{number}/{len(steps)}] {step.run}: {step.name}\n  {_shown(step)}", flush=True)
         began = time.monotonic()
-        code = subprocess.run([sys.executable, "-m", *step.command], check=False).returncode
+        code = _call([sys.executable, "-m", *step.command])
         if code or not step.done:
             print(f"proof: {step.run}, {step.name} ended with status {code}; the same command resumes", file=sys.stderr)
             return 130 if code == 130 else 1
@@ -161,10 +164,21 @@ def run_all(settings: Settings, only: Sequence[str]) -> int:
     return 0
 
 
+def _call(command: Sequence[str]) -> int:
+    """The command's exit status. Ctrl-C reaches it as well as us: it gets the time to save what it has."""
+    with subprocess.Popen(command) as child:
+        try:
+            return child.wait()
+        except KeyboardInterrupt:
+            child.wait()
+            raise
+
+
 def status(settings: Settings) -> list[str]:
     """A line a run: which steps are done, which are left, and what the finished ones took."""
     log = settings.out / "times.jsonl"
-    times = [json.loads(line) for line in log.read_text("utf-8").splitlines()] if log.is_file() else []
+    whole = log.read_text("utf-8").split("\n")[:-1] if log.is_file() else []
+    times = [json.loads(line) for line in whole]
     steps = plan(settings)
     lines = [f"{'run':<16} {'done':>6}  {'minutes':>7}  left"]
     for name in _runs(steps):
@@ -213,6 +227,9 @@ def main(args: Sequence[str] | None = None) -> int:
         return run_all(settings, options.only)
     except UserError as error:
         print(f"proof: {error}", file=sys.stderr)
+        return 2
+    except OSError as error:
+        print(f"proof: {error.filename or settings.out} cannot be written: {error.strerror}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("proof: interrupted; the same command resumes", file=sys.stderr)

@@ -23,14 +23,15 @@ EXAMPLE = """example:
   sft @ configs/supersede_sft.toml          # prime-rl's command, see docs/train_prime_rl.md"""
 
 
-def rows(data: DataConfig, protocol: ProtocolConfig) -> Iterator[dict[str, Any]]:
-    """The lines of the file, in the order of the episodes."""
+def episodes(data: DataConfig, protocol: ProtocolConfig) -> Iterator[list[dict[str, Any]]]:
+    """The lines of the file, episode by episode."""
     from train.supersede import oracle_examples
 
     for record in generated_records(data):
-        for example in oracle_examples(record, protocol):
-            reply = {"role": "assistant", "content": example.reply}
-            yield {"messages": [*example.prompt, reply]}
+        yield [
+            {"messages": [*example.prompt, {"role": "assistant", "content": example.reply}]}
+            for example in oracle_examples(record, protocol)
+        ]
 
 
 def main(args: Sequence[str] | None = None) -> int:
@@ -54,16 +55,14 @@ def main(args: Sequence[str] | None = None) -> int:
     try:
         data = {"data": "train", "preset": options.preset, "num_episodes": options.n, "first_seed": options.first_seed}
         protocol = {"budget": options.budget, "wording": options.wording, "show_dates": not options.no_dates}
-        lines = [
-            json.dumps(row, ensure_ascii=False)
-            for row in rows(build(DataConfig, data), build(ProtocolConfig, protocol))
-        ]
+        made = list(episodes(build(DataConfig, data), build(ProtocolConfig, protocol)))
+        lines = [json.dumps(row, ensure_ascii=False) for episode in made for row in episode]
         options.out.mkdir(parents=True, exist_ok=True)
         (options.out / "train.jsonl").write_text("\n".join(lines) + "\n", "utf-8")
     except (UserError, OSError) as error:
         print(f"sft_data: {error}", file=sys.stderr)
         return 2
-    print(f"{options.out / 'train.jsonl'}: {len(lines)} examples of {options.n} episodes")
+    print(f"{options.out / 'train.jsonl'}: {len(lines)} examples of {len(made)} episodes")
     return 0
 
 

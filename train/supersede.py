@@ -145,13 +145,19 @@ def values_by_session(record: Mapping[str, Any]) -> list[str | None]:
 
 def oracle_examples(record: Mapping[str, Any], protocol: ProtocolConfig) -> list[Example]:
     """One example a turn of a generated record: the generator's oracle notes and answer as replies to the
-    environment's own prompts. Raises `UserError` when its history does not match its turns."""
+    environment's own prompts. Raises `UserError` when its history does not match its turns or the budget."""
     history = record["history"]
     replies = [*history["oracle_notes"], history["oracle_answer"]]
     rollout = NotesRollout(Episode.from_record(record).view, protocol)
     if rollout.num_turns != len(replies):
         raise UserError(
             "a warm start has one note a session: use the bounded condition without protocol.max_session_chars"
+        )
+    longest = max(map(len, history["oracle_notes"]))
+    if longest > protocol.budget:  # it would teach notes that are cut
+        raise UserError(
+            f"oracle notes of {longest} characters do not fit a budget of {protocol.budget}: raise the budget, "
+            "or take another preset for the warm start"
         )
     examples = []
     for reply in replies:
