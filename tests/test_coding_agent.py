@@ -8,6 +8,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -83,7 +84,17 @@ def test_a_state_counts_once_and_spans_that_do_not_exist_are_dropped() -> None:
         (Span("t", 1, 3), "the trajectory ends at state 2"),
         (Span("x", 0, 0), "no such trajectory"),
     ]
-    for data in (b"{", b"9" * 5000, b"\xff", b"[" * 100_000, b'{"memory_markdown": "", "trajectory_spans": [7]}'):
+    huge = {"memory_markdown": "", "trajectory_spans": [span | {"end_state_index": 10**4300 - 1}]}
+    odd = {"memory_markdown": "\ud800", "trajectory_spans": [span | {"trajectory_id": "\ud800"}]}
+    assert parse(json.dumps(odd).encode()) == Output("?", (Span("?", 0, 14),))
+    for data in (
+        json.dumps(huge).encode(),
+        b"{",
+        b"9" * 5000,
+        b"\xff",
+        b"[" * 100_000,
+        b'{"memory_markdown": "", "trajectory_spans": [7]}',
+    ):
         with pytest.raises(BadOutput):
             parse(data)
 
@@ -98,6 +109,16 @@ def test_joined_spans_hold_the_same_states_once(spans: list[Span]) -> None:
         return [(span.trajectory_id, index) for span in given for index in range(span.start, span.end + 1)]
 
     assert sorted(states(joined(spans))) == sorted(set(states(spans)))
+    places = [min(n for n, span in enumerate(spans) if set(states([span])) <= set(states([j]))) for j in joined(spans)]
+    assert places == sorted(places)
+
+
+def test_a_file_full_of_spans_is_refused_at_once() -> None:
+    spans = [{"trajectory_id": "t", "start_state_index": 2 * n, "end_state_index": 2 * n} for n in range(13_000)]
+    started = time.process_time()
+    with pytest.raises(BadOutput, match="13000 > 20"):
+        validate({"memory_markdown": "", "trajectory_spans": spans})
+    assert time.process_time() - started < 1
 
 
 def test_the_helper_names_the_element_as_it_was_before_the_action(parity: dict[str, Any]) -> None:
