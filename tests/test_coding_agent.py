@@ -448,12 +448,12 @@ def test_old_outputs_make_room_for_new_ones() -> None:
 @pytest.fixture
 def gate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[ScriptedModel, Path]]:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-keycanary")
-    with ScriptedModel(lambda outputs: None) as model, serving(tmp_path / "s", model.url, "OPENAI_API_KEY"):
+    with ScriptedModel(lambda outputs: None) as model, serving(tmp_path / "s", model.url, "m", "OPENAI_API_KEY"):
         yield model, tmp_path / "s"
 
 
-def _ask(place: Path, method: str, path: str, body: dict[str, Any] | None = None) -> str:
-    data = json.dumps(body or {}).encode()
+def _ask(place: Path, method: str, path: str, body: Any = None) -> str:
+    data = json.dumps({} if body is None else body).encode()
     with socket.socket(socket.AF_UNIX) as client:
         client.connect(str(place))
         client.sendall(f"{method} {path} HTTP/1.0\r\nContent-Length: {len(data)}\r\n\r\n".encode() + data)
@@ -462,12 +462,22 @@ def _ask(place: Path, method: str, path: str, body: dict[str, Any] | None = None
 
 def test_the_gateway_lets_responses_pass_and_nothing_else(gate: tuple[ScriptedModel, Path]) -> None:
     model, place = gate
-    tools = [{"type": "web_search"}, {"type": "function", "name": "exec_command"}, {"type": "image_generation"}]
-    reply = _ask(place, "POST", "/v1/responses", {"input": [], "tools": tools})
+    own = {"type": "function", "name": "exec_command"}
+    tools = [{"type": "web_search"}, own, {"type": "namespace", "tools": [{"type": "mcp"}, own]}, "web_search"]
+    reply = _ask(place, "POST", "/v1/responses", {"input": [], "tools": tools, "model": "dearer"})
     assert "response.completed" in reply
-    assert json.loads(model.bodies[0])["tools"] == [tools[1]]
+    sent = json.loads(model.bodies[0])
+    assert (sent["tools"], sent["model"]) == ([own, {"type": "namespace", "tools": [own]}], "m")
     assert model.headers[0]["Authorization"] == "Bearer sk-keycanary"
     assert "keycanary" not in reply
+    away = [{"content": [{"type": "input_image", "image_url": "https://elsewhere/?q=gold"}]}]
+    for body in (
+        {"input": away},
+        {"input": [], "previous_response_id": "resp_1"},
+        [],
+        {"input": [{"file_url": "//x"}]},
+    ):
+        assert " 403 " in _ask(place, "POST", "/v1/responses", body).split("\r\n")[0]
     for method, path in (("POST", "/v1/files"), ("GET", "/v1/files"), ("POST", "http://elsewhere/v1/chat/completions")):
         assert " 403 " in _ask(place, method, path).split("\r\n")[0]
     assert len(model.bodies) == 1
