@@ -20,11 +20,12 @@ from hypothesis import strategies as st
 from eval import agent_tools, lme
 from eval.baselines.coding import inspect_trajectory
 from eval.baselines.coding.accounting import Kind, kind_of
-from eval.baselines.coding.engine_tools import DROPPED, _shorten
+from eval.baselines.coding.engine_tools import DROPPED, ToolLoop, _shorten
 from eval.baselines.coding.gateway import serving
 from eval.baselines.coding.output import FILE, BadOutput, Output, Span, existing, joined, parse, validate
 from eval.baselines.coding.scripted import Policy, ScriptedModel, librarian
 from eval.baselines.coding.workspace import RunStore, concise, simplified, workspace
+from lme_v2_env.chat import Endpoint
 from lme_v2_env.dataset import TrajectoryFile
 from lme_v2_env.memory.slices import annotated_actions
 from lme_v2_env.trajectory import trajectory_from
@@ -437,6 +438,41 @@ def test_the_report_counts_commands_by_kind_and_round(
     assert ["agentrunbook_c", "4", "100%", "0%", "0%", "0%", "0%", "0%"] in lines
     assert (tmp_path / "tools.svg").stat().st_size > 1000
     assert agent_tools.run([str(tmp_path / "nowhere")]) == 2
+
+
+class Replies(ScriptedModel):
+    """A model whose messages are given; afterwards it is done."""
+
+    def __init__(self, *messages: dict[str, Any]) -> None:
+        super().__init__()
+        self.left = list(messages)
+
+    def chat(self, body: dict[str, Any]) -> str:
+        return json.dumps({"choices": [{"message": self.left.pop(0) if self.left else {"content": "done"}}]})
+
+
+def shell_call(command: str) -> dict[str, Any]:
+    return {"id": "1", "function": {"name": "shell", "arguments": json.dumps({"command": command})}}
+
+
+def test_odd_tool_calls_are_told_to_the_model_and_a_long_list_of_calls_ends_in_time() -> None:
+    needs_sandbox()
+    odd = [{"function": "shell"}, {"function": {"name": "shell", "arguments": {"command": "ls"}}}, None]
+    write = f"""echo '{{"memory_markdown": "", "trajectory_spans": []}}' > {FILE}"""
+    messages = [
+        {"tool_calls": 5},
+        {"tool_calls": odd},
+        {"content": "\ud800", "tool_calls": [shell_call("echo \ud800"), shell_call(write)]},
+    ]
+    with Replies(*messages) as model:
+        effort = ToolLoop(Endpoint(model.url, "m", retries=0)).attempt([], 20.0, None)
+    assert (effort.ended, effort.failure, len(effort.commands)) == ("done", "", 2)
+    assert model.bodies[-1].count("error: call the tool shell") == 2
+    with Replies({"tool_calls": [shell_call("sleep 0.4")] * 40}) as model:
+        started = time.monotonic()
+        effort = ToolLoop(Endpoint(model.url, "m", retries=0)).attempt([], 1.0, None)
+    assert effort.ended == "time limit"
+    assert time.monotonic() - started < 3
 
 
 def test_old_outputs_make_room_for_new_ones() -> None:
