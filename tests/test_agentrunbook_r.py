@@ -147,6 +147,7 @@ def test_notes_then_events_then_pages_and_only_the_pools_there_are() -> None:
     ("replies", "source", "calls"),
     [
         ([BUNDLE], "model", 1),
+        (['{"raw_state_queries": ["x"], "event_query": null}'], "model", 1),
         (["let me see", BUNDLE], "repaired", 2),
         (["", BUNDLE], "repaired", 2),
         (["no", "still no"], "fallback", 2),
