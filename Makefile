@@ -61,7 +61,7 @@ test: lint
 	@.ci/setup v040
 	$(PY) -m pytest -p no:cacheprovider
 	.venv-v040/bin/python -m pytest -p no:cacheprovider tests/test_protocol.py tests/test_longmemeval.py \
-		tests/test_no_refeed.py tests/test_adapters.py
+		tests/test_no_refeed.py tests/test_adapters.py tests/test_lme_protocol.py tests/test_lme_adapters.py
 
 clean:
 	rm -rf .venv .venv-v040 build dist *.egg-info

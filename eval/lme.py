@@ -21,8 +21,8 @@ from typing import Any, get_args
 from eval.arguments import Parser, answered, picture
 from eval.baselines import AGENTS, OWN, SYSTEMS, Kit, System, build
 from eval.baselines.coding.options import add_agent_options, agent_from
+from eval.baselines.policy import add_policy_options, policy_from
 from eval.lme_export import export
-from eval.lme_judge import LmeJudge
 from eval.lme_rows import LmeRun, code_version, data_hash, open_run, summarise
 from eval.lme_run import Job, play
 from eval.lme_table import causes, plot, render
@@ -32,6 +32,7 @@ from eval.stats import INVALID_EXIT
 from lme_v2_env.chat import Endpoint
 from lme_v2_env.dataset import TIERS, Dataset, open_dataset
 from lme_v2_env.extractive import ExtractiveReader
+from lme_v2_env.judge import LmeJudge
 from lme_v2_env.memory.api import Mode, RetrievalConfig
 from lme_v2_env.memory.embed import Embedder, embedder_from
 from lme_v2_env.memory.library import Library, TemplateWriter, Writer
@@ -99,6 +100,7 @@ def parser() -> Parser:
     runbook("--parity", action="store_true", help="as the published code does where it differs from the paper")
 
     add_agent_options(top)
+    add_policy_options(top)
 
     read = top.add_argument_group("reader").add_argument
     read("--reader", default="Qwen/Qwen3.5-9B", help="model at --base-url, or extractive (no model)")
@@ -133,7 +135,7 @@ def run(args: list[str]) -> int:
 def _run(options: argparse.Namespace) -> int:
     _check(options)
     names = _systems(options.system)
-    agent = agent_from(options)
+    agent, policy = agent_from(options), policy_from(options)
     if agent is None and options.system == "all":
         names = [name for name in names if name not in AGENTS]
         print(f"left out for want of --agent: {', '.join(AGENTS)}", file=sys.stderr)
@@ -157,10 +159,12 @@ def _run(options: argparse.Namespace) -> int:
         parity=options.parity,
         agent=agent,
         files=cache / "files",
+        policy=policy,
     )
     systems = [build(name, kit) for name in names]
     reader, judge = _reader(options), _judge(options, dataset)
     needed = [*kit.library().endpoints, *reader.endpoints, kit.controller, judge.endpoint if judge else None]
+    needed += [policy.endpoint] if "policy" in names else []
     for server in filter(None, needed):
         server.refuse_unreachable()  # now, and not after hours of inserting
     found: list[tuple[LmeRun, list[dict[str, Any]], Path]] = []
@@ -200,7 +204,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> None:
-    for name in ("concurrency", "readers", "slices", "context_tokens", "max_tokens", "limit"):
+    for name in ("concurrency", "readers", "slices", "context_tokens", "max_tokens", "limit", "policy_max_tokens"):
         value = getattr(options, name)
         if value is not None and value < 1:
             raise UserError(f"--{name.replace('_', '-')} is {value}: give a positive number")
@@ -216,9 +220,10 @@ def _check(options: argparse.Namespace) -> None:
 
 
 def _systems(asked: str) -> list[str]:
-    """The names in a list of names and patterns; `all` is the pattern *."""
+    """The names in a list of names and patterns; `all` is every system but `policy`, which needs a model."""
     patterns = [part.strip() for part in asked.split(",")]
-    names = [name for part in patterns for name in matching(SYSTEMS, "*" if part == "all" else part) or [part]]
+    whole = [name for name in SYSTEMS if name != "policy"]
+    names = [name for part in patterns for name in (whole if part == "all" else matching(SYSTEMS, part) or [part])]
     refuse_unknown([name for name in names if not OWN.fullmatch(name)], SYSTEMS, "system")
     return list(dict.fromkeys(names))
 

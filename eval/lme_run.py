@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from eval.baselines import System
-from eval.lme_judge import LmeJudge
 from eval.lme_rows import context_file, recalled
 from eval.progress import Progress
 from eval.rows import RunFolder, write_atomic
 from lme_v2_env.chat import EndpointError
 from lme_v2_env.dataset import Dataset
+from lme_v2_env.judge import LmeJudge
 from lme_v2_env.memory import snapshot
 from lme_v2_env.memory.api import ContextItem, Gathered, Memory, Prepared, RetrievalMemory, checked
 from lme_v2_env.memory.embed import BadVectors

@@ -22,7 +22,7 @@ from lme_v2_env.memory.slices import plain_line, words
 from lme_v2_env.reader import Reading
 from lme_v2_env.trajectory import QuestionView
 
-VERSION = 1
+VERSION = 2
 """Part of a run's record: raise it when answers change."""
 
 OPTION = re.compile(r"^\s*\(?([A-H])[.):]\s+(.+)$", re.MULTILINE)
@@ -35,6 +35,12 @@ MONEY = re.compile(r"[$€£]\s?(\d+(?:,\d{3})*(?:\.\d+)?)")
 NAME = re.compile(r"'([^']+)'")
 NAMED = re.compile(r"`([^`]+)`|\"([^\"]+)\"|((?:[A-Z][\w+-]*)(?:\s+[A-Z0-9][\w+-]*)+)")
 """What a question calls by name: in back ticks, in double quotes, or several capitalised words in a row."""
+
+ACTION = re.compile(r"^(?:\d+\. |Reached by: )\w+\((?:[^()'\"]|'[^']*'|\"[^\"]*\")*\)(?:\s+#\s+(?:\[\w+\] )?)?")
+"""The call at the head of an action's line: its arguments are bids and typed texts, no names of anything."""
+
+GOAL = "Goal of the run:"
+"""Says what somebody wanted, not what is so."""
 
 UNKNOWN = "\\boxed{UNKNOWN}"
 
@@ -105,6 +111,8 @@ def _lines(texts: Sequence[str]) -> list[_Line]:
                 page += 1
                 continue
             line = plain_line(raw)
+            if line.startswith(GOAL):
+                continue
             if line not in found:
                 found[line] = _Line(line, frozenset(words(line)), page)
     return list(found.values())
@@ -140,7 +148,7 @@ def _value(question: str, line: _Line) -> str | None:
         fresh = [value for value in found if value not in asked]
         return _plain_number(fresh[-1]) if fresh else None
     known = " ".join(words(question))
-    for name in NAME.findall(line.text):
+    for name in NAME.findall(ACTION.sub("", line.text)):
         if name.strip() and " ".join(words(name)) not in known:
             return name.strip()
     return None

@@ -18,7 +18,8 @@ from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 Messages = list[dict[str, str]]
-Policy = Callable[[Messages], str]
+Policy = Callable[[Messages], str | dict[str, object]]
+"""The reply's text, or fields of the whole message (tool calls)."""
 
 Fault = Callable[[Messages, int], str | None]
 """(messages, number of the request, from 1) -> the name of a fault, or None for an honest reply."""
@@ -40,6 +41,12 @@ def echo(messages: Messages) -> str:
 POLICIES: dict[str, Policy] = {"digest": digest, "echo": echo}
 
 
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 128
+    """Connections that wait to be taken: of more than the usual 5 at once some would be tried again a second later."""
+
+
 class ScriptedEndpoint:
     """Context manager: serves on a free port, records every request's messages as (role, content) pairs."""
 
@@ -49,8 +56,7 @@ class ScriptedEndpoint:
         self.bodies: list[str] = []
         self.count = 0
         self._lock = threading.Lock()
-        self._server = ThreadingHTTPServer(("127.0.0.1", port), self._handler())
-        self._server.daemon_threads = True
+        self._server = _Server(("127.0.0.1", port), self._handler())
 
     @property
     def url(self) -> str:
@@ -84,7 +90,8 @@ class ScriptedEndpoint:
             return 200, "text/html", "<html><body>gateway login</body></html>"
         if fault == "hang":
             time.sleep(3600)
-        message: dict[str, object] = {"role": "assistant", "content": self.policy(_plain(messages))}
+        said = self.policy(_plain(messages))
+        message: dict[str, object] = {"role": "assistant", **(said if isinstance(said, dict) else {"content": said})}
         if fault == "empty":
             message["content"] = ""
         if fault == "null":
@@ -110,6 +117,7 @@ class ScriptedEndpoint:
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            wbufsize = 65536  # one packet a reply: several would wait for each other's acknowledgement
 
             def do_GET(self) -> None:
                 self._send(200, "application/json", json.dumps({"object": "list", "data": [{"id": "scripted"}]}))
@@ -132,8 +140,8 @@ class ScriptedEndpoint:
         return Handler
 
 
-def _text(content: str | list[dict[str, str]]) -> str:
-    return content if isinstance(content, str) else "".join(part.get("text", "") for part in content)
+def _text(content: str | list[dict[str, str]] | None) -> str:
+    return content if isinstance(content, str) else "".join(part.get("text", "") for part in content or ())
 
 
 def _plain(messages: list[dict]) -> Messages:

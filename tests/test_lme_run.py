@@ -510,6 +510,11 @@ def test_evidence_is_found_by_state_and_by_line_on_another_page() -> None:
         ("Which button is there?\nA. Send it\nB. Add to Cart\n", "[3] button 'Add to Cart'\n[5] link 'Home'", "B"),
         ("What is the name of the kettle's warehouse?", "[3] text 'nothing of the sort'", "UNKNOWN"),
         ("Anything?", "", "UNKNOWN"),
+        (
+            "Which button sends the order form?",
+            "Goal of the run: press 'Go' on the order form\n4. click('a58')  # [a58] button 'Send order form now'",
+            "Send order form now",
+        ),
     ],
 )
 def test_the_extractive_reader_copies_from_the_line_that_answers(question: str, context: str, expected: str) -> None:

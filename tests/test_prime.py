@@ -310,6 +310,7 @@ def test_sft_itself_takes_its_file(real: prime.Installation, tmp_path: Path) -> 
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@needs_prime_rl
 def test_a_saved_trace_becomes_n_plus_1_samples_with_only_sampled_tokens_trained(
     real: prime.Installation, tmp_path: Path
 ) -> None:

@@ -18,7 +18,7 @@ EXAMPLE = """examples:
   prime-rl train --env supersede --engine prime-rl --config my_rl.toml --max_steps 200 --dry-run
 
 Any key of the configuration can be set as --a.b value; --dry-run prints the result and stops.
-Without --config: configs/supersede_local.toml (local), configs/supersede_rl.toml or lme_v2_rl.toml (prime-rl).
+Without --config: configs/{supersede,lme_v2}_local.toml (local), configs/{supersede,lme_v2}_rl.toml (prime-rl).
 Exit status: 0 done, 2 refused, 130 interrupted (the run can be resumed)."""
 
 
@@ -70,7 +70,7 @@ def _train(options: argparse.Namespace, overrides: list[str]) -> int:
 
     engine = options.engine
     if engine == "auto":
-        usable = options.env != "supersede" or (shutil.which("nvidia-smi") and prime.available(options.prime_rl))
+        usable = shutil.which("nvidia-smi") and prime.available(options.prime_rl)
         engine = "prime-rl" if usable else "local"
     if engine == "prime-rl":
         return prime.run(
@@ -80,11 +80,9 @@ def _train(options: argparse.Namespace, overrides: list[str]) -> int:
             dry_run=options.dry_run,
             prime_rl=options.prime_rl,
         )
-    if options.env != "supersede":
-        raise UserError("the local engine trains supersede only; lme-v2 needs --engine prime-rl")
     from train.local_config import load_config
 
-    config = load_config(options.config, overrides)
+    config = load_config(options.config, overrides, options.env)
     if options.dry_run:
         print(prime.to_toml(asdict(config)), end="")
         return 0

@@ -23,7 +23,7 @@ from rewards.errors import UserError
 from train import curriculum
 from train.checkpoint import Checkpoint, Phase, Position, RunFolder, write_adapter
 from train.grpo import kl_to_base, policy_loss, turn_advantages
-from train.local_config import MAY_CHANGE, LocalConfig, load_config
+from train.local_config import MAY_CHANGE, EngineConfig, LocalConfig, load_config
 from train.optimizer import MasterAdamW, adapter_parameters, add_adapter, uninterrupted
 from train.policy import Ids, LocalPolicy
 from train.progress import Reporter
@@ -36,7 +36,7 @@ INTERRUPTED_EXIT = 130
 """What shells give a command that Ctrl-C ended."""
 
 
-def run(config: LocalConfig) -> int:
+def run(config: EngineConfig) -> int:
     """Train as `config` says and tell what to do next. 0 done, 2 refused with one line, 130 interrupted."""
     try:
         return train(config, LocalPolicy.load(config.model, device=config.device, dtype=config.dtype))
@@ -48,13 +48,13 @@ def run(config: LocalConfig) -> int:
         return INTERRUPTED_EXIT
 
 
-def train(config: LocalConfig, policy: LocalPolicy) -> int:
+def train(config: EngineConfig, policy: LocalPolicy) -> int:
     """As `run`, with the model already loaded. Raises `UserError`."""
     with RunFolder(Path(config.output)).only_writer():
         return _train(config, policy)
 
 
-def _train(config: LocalConfig, policy: LocalPolicy) -> int:
+def _train(config: EngineConfig, policy: LocalPolicy) -> int:
     trainer = Trainer.begin(config, policy)
     with Reporter(config.wandb, asdict(config), config.output) as reporter:
         try:
@@ -65,7 +65,7 @@ def _train(config: LocalConfig, policy: LocalPolicy) -> int:
             with uninterrupted():
                 trainer.save()
             reporter.note(f"interrupted after {trainer.position.phase} step {trainer.position.step}; resume with:")
-            reporter.note(f"  prime-rl train --env supersede --config {trainer.folder.root}/config.toml --resume")
+            reporter.note(f"  prime-rl train --env {config.env} --config {trainer.folder.root}/config.toml --resume")
             return INTERRUPTED_EXIT
     adapter = trainer.folder.finish(trainer.save())
     root = trainer.folder.root
@@ -99,7 +99,7 @@ class Learned:
 class Trainer:
     """The state of a run: the policy with its adapter, the optimiser of the current phase, the steps done."""
 
-    def __init__(self, config: LocalConfig, policy: LocalPolicy, folder: RunFolder) -> None:
+    def __init__(self, config: EngineConfig, policy: LocalPolicy, folder: RunFolder) -> None:
         self.config, self.policy, self.folder = config, policy, folder
         self.tasks = load_tasks(config)
         self.position = Position("warm" if config.warm_start.steps else "grpo", 0)
@@ -108,7 +108,7 @@ class Trainer:
         self._saved: tuple[Position, Path] | None = None
 
     @classmethod
-    def begin(cls, config: LocalConfig, policy: LocalPolicy) -> Trainer:
+    def begin(cls, config: EngineConfig, policy: LocalPolicy) -> Trainer:
         """A new run, or with `resume` the one in `config.output` at its last checkpoint. Raises `UserError`."""
         from train.prime import to_toml
 
@@ -368,7 +368,7 @@ def rollout_metrics(played: Sequence[Played]) -> dict[str, Any]:
     }
 
 
-def _same_run(config: LocalConfig, checkpoint: Checkpoint) -> None:
+def _same_run(config: EngineConfig, checkpoint: Checkpoint) -> None:
     """Refuse to continue a run with settings that would make it another one."""
     now = _plain(asdict(config))
     for key, before in _plain(checkpoint.config).items():

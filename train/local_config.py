@@ -1,4 +1,6 @@
-"""The local engine's configuration: configs/supersede_local.toml, a file of the user's, and `--a.b c` overrides.
+"""The local engine's configuration: a file in configs/ or the user's own, and `--a.b c` overrides.
+
+`EngineConfig` is what every run has; `LocalConfig` adds Supersede's part, train/lme_v2_config.py that of LME-V2.
 
 Importing this loads no torch, so that `--help` and `--dry-run` answer at once.
 """
@@ -8,6 +10,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from importlib import import_module
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal
@@ -18,7 +21,11 @@ from supersede_env.options import build
 from supersede_env.protocol import ProtocolConfig
 from train.overrides import apply, load_toml, nearest, parse
 
-DEFAULT_FILE = "supersede_local.toml"
+ENVIRONMENTS = {
+    "supersede": ("train.local_config", "LocalConfig", "supersede_local.toml"),
+    "lme-v2": ("train.lme_v2_config", "LmeV2Config", "lme_v2_local.toml"),
+}
+"""Environment -> module and name of its configuration, and its file in configs/."""
 
 
 def _positive(section: object, *names: str) -> None:
@@ -57,11 +64,11 @@ class LoraSettings:
 
 @dataclass(frozen=True, slots=True)
 class WarmStart:
-    """Supervised steps on the generator's oracle notes and answers, before reinforcement learning.
+    """Supervised steps on a teacher's turns (Supersede: oracle notes and answers), before reinforcement learning.
 
     Attributes:
         steps: how many; 0 leaves the warm start out.
-        episodes: episodes a step; each gives sessions + 1 examples.
+        episodes: tasks a step; each gives an example a turn.
         lr: learning rate (AdamW, constant).
     """
 
@@ -110,8 +117,8 @@ class Wandb:
 
 
 @dataclass(frozen=True, slots=True)
-class LocalConfig:
-    """One training run.
+class EngineConfig:
+    """What every run has, whatever the environment.
 
     Attributes:
         env: the environment.
@@ -122,23 +129,19 @@ class LocalConfig:
         steps: GRPO steps.
         max_minutes: end GRPO early, with a checkpoint, when the next step would end later than this many minutes
             after the start; `None` never does.
-        groups: episodes a step.
-        group_size: rollouts of each episode; their mean reward is the baseline.
-        varied_groups: play further `groups` episodes until this many groups varied (dynamic sampling, arXiv
+        groups: tasks (episodes, questions) a step.
+        group_size: rollouts of each task; their mean reward is the baseline.
+        varied_groups: play further `groups` tasks until this many groups varied (dynamic sampling, arXiv
             2503.14476); 0 never does.
-        max_rounds: at most this many times `groups` episodes a step, when `varied_groups` asks for more.
+        max_rounds: at most this many times `groups` tasks a step, when `varied_groups` asks for more.
         normalisation: of advantages: `none` (reward minus group mean, as prime-rl), `std` (GRPO), `mean` (MaxRL; for
-            rewards of 0 and 1, so with stale_weight and length_weight 0).
-        turn_weight: weight of each notes turn's own credit, "is the current value in the notes after this session",
-            beside the rollout's advantage; needs generated data. 0 leaves it out.
+            rewards of 0 and 1, so without the parts that add to or take from correctness).
+        turn_weight: weight of each turn's own credit beside the rollout's advantage (Supersede: "is the current value
+            in the notes after this session"; LME-V2: "is what was kept evidence"); needs generated data. 0 leaves it
+            out.
         kl_weight: weight of the KL divergence to the base model, added to the loss a token; 0 leaves it out and saves
             the base model's forward pass.
         temperature: of sampling.
-        max_notes_tokens: most new tokens of a notes reply.
-        max_answer_tokens: most new tokens of the answer.
-        stale_weight: lambda of r_cur + lambda * r_stale; the paper's run used 0.
-        length_weight: the reward loses this times the mean length of the notes as a share of the budget; 0 leaves
-            length free.
         lr: learning rate of GRPO (AdamW, constant).
         weight_decay: AdamW's.
         max_grad_norm: the gradient is scaled down to this norm.
@@ -150,15 +153,13 @@ class LocalConfig:
             16384 on a GPU.
         device: `auto`, `cpu`, `cuda`, `cuda:1`...
         dtype: of the weights: `auto`, `bf16` or `fp32`. The adapter's master weights are fp32 always.
-        data: which episodes to train on; the warm start takes the first ones, GRPO those after them.
-        protocol: how episodes are played: budget, wording, dates.
         curriculum: presets from easy to hard.
         lora: the adapter.
         warm_start: supervised steps first.
         wandb: logging to Weights & Biases.
     """
 
-    env: Literal["supersede"] = "supersede"
+    env: str = "supersede"
     model: str = "smollm2-135m"
     output: str = "runs/supersede_local"
     resume: bool = False
@@ -168,10 +169,6 @@ class LocalConfig:
     groups: int = 4
     group_size: int = 8
     temperature: float = 1.0
-    max_notes_tokens: int = 48
-    max_answer_tokens: int = 12
-    stale_weight: float = 0.5
-    length_weight: float = 0.0
     varied_groups: int = 0
     max_rounds: int = 3
     normalisation: Literal["none", "std", "mean"] = "none"
@@ -186,53 +183,93 @@ class LocalConfig:
     micro_tokens: int | None = None
     device: str = "auto"
     dtype: Literal["auto", "bf16", "fp32"] = "auto"
-    data: DataConfig = field(default_factory=lambda: DataConfig(data="train", preset="quick"))
-    protocol: ProtocolConfig = field(default_factory=lambda: ProtocolConfig(budget=200, wording="plain"))
     curriculum: Curriculum = field(default_factory=Curriculum)
     lora: LoraSettings = field(default_factory=LoraSettings)
     warm_start: WarmStart = field(default_factory=WarmStart)
     wandb: Wandb = field(default_factory=Wandb)
 
     def __post_init__(self) -> None:
-        positive = ("groups", "temperature", "max_notes_tokens", "max_answer_tokens", "lr", "max_grad_norm")
-        _positive(self, *positive, "updates", "clip", "checkpoint_every", "max_rounds")
-        _not_negative(self, "steps", "stale_weight", "length_weight", "weight_decay")
-        _not_negative(self, "varied_groups", "turn_weight", "kl_weight")
+        _positive(self, "groups", "temperature", "lr", "max_grad_norm", "updates", "clip", "checkpoint_every")
+        _positive(self, "max_rounds")
+        _not_negative(self, "steps", "weight_decay", "varied_groups", "turn_weight", "kl_weight")
         if self.group_size < 2:
             raise UserError(f"group_size is {self.group_size}: a group needs 2 rollouts to differ")
         if self.micro_tokens is not None:
             _positive(self, "micro_tokens")
         if self.max_minutes is not None:
             _positive(self, "max_minutes")
+        if self.varied_groups > self.groups * self.max_rounds:
+            played = f"max_rounds x groups is {self.max_rounds} x {self.groups}"
+            raise UserError(f"varied_groups is {self.varied_groups}: more than can be played, {played}")
+
+    @property
+    def presets(self) -> tuple[str, ...]:
+        """Presets that are named anywhere, to be checked."""
+        return self.curriculum.presets
+
+
+@dataclass(frozen=True, slots=True)
+class LocalConfig(EngineConfig):
+    """A run on Supersede.
+
+    Attributes:
+        max_notes_tokens: most new tokens of a notes reply.
+        max_answer_tokens: most new tokens of the answer.
+        stale_weight: lambda of r_cur + lambda * r_stale; the paper's run used 0.
+        length_weight: the reward loses this times the mean length of the notes as a share of the budget; 0 leaves
+            length free.
+        data: which episodes to train on; the warm start takes the first ones, GRPO those after them.
+        protocol: how episodes are played: budget, wording, dates.
+    """
+
+    env: Literal["supersede"] = "supersede"
+    max_notes_tokens: int = 48
+    max_answer_tokens: int = 12
+    stale_weight: float = 0.5
+    length_weight: float = 0.0
+    data: DataConfig = field(default_factory=lambda: DataConfig(data="train", preset="quick"))
+    protocol: ProtocolConfig = field(default_factory=lambda: ProtocolConfig(budget=200, wording="plain"))
+
+    def __post_init__(self) -> None:
+        EngineConfig.__post_init__(self)  # a class with slots is made twice, which super() does not survive
+        _positive(self, "max_notes_tokens", "max_answer_tokens")
+        _not_negative(self, "stale_weight", "length_weight")
         if self.data.data != "train" and not self.data.data.endswith(".jsonl"):
             raise UserError(f"data.data is '{self.data.data}': training takes generated data (train) or a .jsonl file")
         if self.normalisation == "mean" and (self.stale_weight or self.length_weight):
             raise UserError("normalisation 'mean' is for rewards of 0 and 1: set stale_weight and length_weight to 0")
-        if self.varied_groups > self.groups * self.max_rounds:
-            played = f"max_rounds x groups is {self.max_rounds} x {self.groups}"
-            raise UserError(f"varied_groups is {self.varied_groups}: more than can be played, {played}")
         if self.data.data != "train" and (self.turn_weight or self.curriculum.presets):
             raise UserError("turn_weight and curriculum.presets need generated data (data.data = 'train')")
         if self.warm_start.steps and self.data.data != "train":
             raise UserError("a warm start needs oracle notes, which generated data (data.data = 'train') has")
+
+    @property
+    def presets(self) -> tuple[str, ...]:
+        return (*self.curriculum.presets, *([self.data.preset] if self.data.preset else []))
 
 
 MAY_CHANGE = ("resume", "output", "steps", "max_minutes", "checkpoint_every", "micro_tokens", "device", "wandb")
 """What a resumed run may set anew; anything else would make it another run."""
 
 
-def load_config(path: Path | None = None, overrides: Sequence[str] = ()) -> LocalConfig:
-    """Defaults, then the TOML at `path` (else configs/supersede_local.toml), then `--a.b c`. Raises `UserError`."""
-    file = path if path is not None else files("configs") / DEFAULT_FILE
-    defaults = asdict(LocalConfig())
-    merged = _merge(defaults, load_toml(file), str(path or DEFAULT_FILE))
-    config = build(LocalConfig, apply(merged, parse(overrides)))
-    named = [*config.curriculum.presets, *([config.data.preset] if config.data.preset else [])]
-    if named:
-        from generators.timelines import PRESETS
+def load_config(path: Path | None = None, overrides: Sequence[str] = (), env: str = "supersede") -> Any:
+    """Defaults, then the TOML at `path` (else the environment's file in configs/), then `--a.b c`.
 
-        refuse_unknown(named, PRESETS, "preset")
+    Returns the environment's configuration, an `EngineConfig`. Raises `UserError`.
+    """
+    module, name, default_file = ENVIRONMENTS[env]
+    kind = getattr(import_module(module), name)
+    file = path if path is not None else files("configs") / default_file
+    merged = _merge(asdict(kind()), load_toml(file), str(path or default_file))
+    config = build(kind, apply(merged, parse(overrides)))
+    if config.presets:
+        refuse_unknown(config.presets, _known_presets(env), "preset")
     return config
+
+
+def _known_presets(env: str) -> Mapping[str, Any]:
+    generator = import_module("generators.timelines" if env == "supersede" else "generators.webworld")
+    return generator.PRESETS
 
 
 def _merge(base: Mapping[str, Any], given: Mapping[str, Any], where: str, prefix: str = "") -> dict[str, Any]:

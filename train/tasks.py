@@ -12,7 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
-MODULES = {"supersede": "train.supersede"}
+MODULES = {"supersede": "train.supersede", "lme-v2": "train.lme_v2"}
 """Environment -> the module that plugs it in."""
 
 Messages = list[dict[str, str]]

@@ -18,6 +18,7 @@ from rewards.errors import refuse_unknown
 
 if TYPE_CHECKING:
     from eval.baselines.coding.engines import AgentConfig
+    from eval.baselines.policy import PolicyOptions
 
 SYSTEMS = {
     "no_retrieval": "eval.baselines.no_retrieval",
@@ -35,6 +36,8 @@ SYSTEMS = {
     "agentrunbook_c_no_instruction": "eval.baselines.coding_agent",
     "agentrunbook_c_no_manifests": "eval.baselines.coding_agent",
     "agentrunbook_c_no_helper": "eval.baselines.coding_agent",
+    "search": "eval.baselines.policy",
+    "policy": "eval.baselines.policy",
     "oracle_trajectories": "eval.baselines.oracle",
     "oracle_slices_notes": "eval.baselines.oracle",
 }
@@ -62,6 +65,8 @@ class Kit:
     """The model behind the coding agents, which need one."""
     files: Path = Path("files")
     """Where coding agents' files of trajectories are kept between runs."""
+    policy: PolicyOptions | None = None
+    """The model of the system `policy`, and how policies act."""
 
     def picture(self) -> Callable[[str], Path] | None:
         return self.dataset.trajectories.screenshot if self.pictures else None

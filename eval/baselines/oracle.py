@@ -16,26 +16,31 @@ from lme_v2_env.memory.library import HINTS, PROCEDURES, library_settings
 from lme_v2_env.trajectory import EvidencePoint, Question
 from rewards.errors import UserError
 
+Points = tuple[EvidencePoint, ...]
+
 
 class OracleMemory(RetrievalMemory):
     """Knows which states answer which question text."""
 
-    def __init__(self, kit: Kit, config: RetrievalConfig, points: Mapping[str, tuple[EvidencePoint, ...]], whole: bool):
+    def __init__(self, kit: Kit, config: RetrievalConfig, points: Mapping[str, list[Points]], whole: bool):
         super().__init__(kit.library(), config, kit.picture())
         self._points, self._whole = points, whole
 
     def query(self, question: str, image: bytes | None = None) -> list[ContextItem]:
-        points = self._points[question]
+        known = self._points[question]
+        # of one text are questions of other worlds, whose evidence is not here, and of other pictures, which share it
+        here = [points for points in known if all(point.trajectory_id in self.inserted for point in points)]
+        points = tuple(dict.fromkeys(point for points in here or known for point in points))
         return self._trajectories(points) if self._whole else self._around(points)
 
-    def _trajectories(self, points: tuple[EvidencePoint, ...]) -> list[ContextItem]:
+    def _trajectories(self, points: Points) -> list[ContextItem]:
         items: list[ContextItem] = []
         for rank, name in enumerate(dict.fromkeys(point.trajectory_id for point in points), 1):
             kept = self._kept(name)
             items += self.slice_items(kept, range(kept.states), None, rank)
         return items
 
-    def _around(self, points: tuple[EvidencePoint, ...]) -> list[ContextItem]:
+    def _around(self, points: Points) -> list[ContextItem]:
         names = dict.fromkeys(point.trajectory_id for point in points)
         texts = [
             note_text(kept, kind, number)
@@ -64,11 +69,10 @@ class Oracle:
         self.whole = name == "oracle_trajectories"
         # nothing is searched, so that nothing need be embedded
         self.config = RetrievalConfig(mode="bm25", slices=0, notes=0 if self.whole else 1, radius=kit.retrieval.radius)
-        self.points: dict[str, tuple[EvidencePoint, ...]] = {}
-        for question in kit.dataset.questions:  # those of one text, with different pictures, share their evidence
-            points = (*self.points.get(question.text, ()), *kit.dataset.evidence.get(question.id, ()))
-            if points:
-                self.points[question.text] = tuple(dict.fromkeys(points))
+        self.points: dict[str, list[Points]] = {}
+        for question in kit.dataset.questions:
+            if points := kit.dataset.evidence.get(question.id):
+                self.points.setdefault(question.text, []).append(tuple(points))
 
     @property
     def settings(self) -> dict[str, Any]:
