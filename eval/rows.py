@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 from eval.stats import UNSCORED_LIMIT, wilson
+from lme_v2_env.trajectory import SURROGATE
 from rewards.currency import GRADER_VERSION
 from rewards.errors import UserError
 from supersede_env.diagnosis import DIAGNOSES, diagnose
@@ -185,7 +186,7 @@ class RunFolder:
         file = self.folder / ROWS_FILE
         try:
             with file.open("a", encoding="utf-8") as handle:
-                handle.write("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+                handle.write("".join(map(_line, rows)))
                 handle.flush()
                 os.fsync(handle.fileno())
         except OSError as error:
@@ -193,7 +194,12 @@ class RunFolder:
 
     def replace(self, rows: Sequence[Mapping[str, Any]]) -> None:
         """Write all rows anew, atomically."""
-        write_atomic(self.folder / ROWS_FILE, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+        write_atomic(self.folder / ROWS_FILE, "".join(map(_line, rows)))
+
+
+def _line(row: Mapping[str, Any]) -> str:
+    """Halves of characters, which models and other people's code can hold, have no bytes."""
+    return SURROGATE.sub("\ufffd", json.dumps(row, ensure_ascii=False)) + "\n"
 
 
 def write_atomic(file: Path, text: str) -> None:

@@ -79,6 +79,9 @@ def test_null_queries_and_empty_bundles_by_default() -> None:
     assert parse_bundle('{"raw_state_queries": [" a  b"], "event_query": null}') == Bundle(("a b",), source="model")
     with pytest.raises(ValueError, match="no query"):
         parse_bundle('{"raw_state_queries": [], "event_query": " "}')
+    thought = "<think>{'raw_state_queries': ...} or {x}?</think>\n" + '{"raw_state_queries": ["a"]}'
+    assert parse_bundle(thought) == Bundle(("a",), source="model")
+    assert parse_bundle('<think>{"raw_state_queries": ["all that there is"]}').raw == ("all that there is",)
 
 
 @pytest.mark.parametrize(
@@ -142,7 +145,14 @@ def test_notes_then_events_then_pages_and_only_the_pools_there_are() -> None:
 
 @pytest.mark.parametrize(
     ("replies", "source", "calls"),
-    [([BUNDLE], "model", 1), (["let me see", BUNDLE], "repaired", 2), (["no", "still no"], "fallback", 2)],
+    [
+        ([BUNDLE], "model", 1),
+        (['{"raw_state_queries": ["x"], "event_query": null}'], "model", 1),
+        (["let me see", BUNDLE], "repaired", 2),
+        (["", BUNDLE], "repaired", 2),
+        (["no", "still no"], "fallback", 2),
+        (["", ""], "fallback", 2),
+    ],
 )
 def test_the_controller_is_asked_twice_at_most_with_the_published_sampling(
     replies: list[str], source: str, calls: int

@@ -8,6 +8,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,11 +20,12 @@ from hypothesis import strategies as st
 from eval import agent_tools, lme
 from eval.baselines.coding import inspect_trajectory
 from eval.baselines.coding.accounting import Kind, kind_of
-from eval.baselines.coding.engine_tools import DROPPED, _shorten
+from eval.baselines.coding.engine_tools import DROPPED, ToolLoop, _shorten
 from eval.baselines.coding.gateway import serving
 from eval.baselines.coding.output import FILE, BadOutput, Output, Span, existing, joined, parse, validate
 from eval.baselines.coding.scripted import Policy, ScriptedModel, librarian
 from eval.baselines.coding.workspace import RunStore, concise, simplified, workspace
+from lme_v2_env.chat import Endpoint
 from lme_v2_env.dataset import TrajectoryFile
 from lme_v2_env.memory.slices import annotated_actions
 from lme_v2_env.trajectory import trajectory_from
@@ -83,7 +85,17 @@ def test_a_state_counts_once_and_spans_that_do_not_exist_are_dropped() -> None:
         (Span("t", 1, 3), "the trajectory ends at state 2"),
         (Span("x", 0, 0), "no such trajectory"),
     ]
-    for data in (b"{", b"9" * 5000, b"\xff", b"[" * 100_000, b'{"memory_markdown": "", "trajectory_spans": [7]}'):
+    huge = {"memory_markdown": "", "trajectory_spans": [span | {"end_state_index": 10**4300 - 1}]}
+    odd = {"memory_markdown": "\ud800", "trajectory_spans": [span | {"trajectory_id": "\ud800"}]}
+    assert parse(json.dumps(odd).encode()) == Output("?", (Span("?", 0, 14),))
+    for data in (
+        json.dumps(huge).encode(),
+        b"{",
+        b"9" * 5000,
+        b"\xff",
+        b"[" * 100_000,
+        b'{"memory_markdown": "", "trajectory_spans": [7]}',
+    ):
         with pytest.raises(BadOutput):
             parse(data)
 
@@ -98,6 +110,16 @@ def test_joined_spans_hold_the_same_states_once(spans: list[Span]) -> None:
         return [(span.trajectory_id, index) for span in given for index in range(span.start, span.end + 1)]
 
     assert sorted(states(joined(spans))) == sorted(set(states(spans)))
+    places = [min(n for n, span in enumerate(spans) if set(states([span])) <= set(states([j]))) for j in joined(spans)]
+    assert places == sorted(places)
+
+
+def test_a_file_full_of_spans_is_refused_at_once() -> None:
+    spans = [{"trajectory_id": "t", "start_state_index": 2 * n, "end_state_index": 2 * n} for n in range(13_000)]
+    started = time.process_time()
+    with pytest.raises(BadOutput, match="13000 > 20"):
+        validate({"memory_markdown": "", "trajectory_spans": spans})
+    assert time.process_time() - started < 1
 
 
 def test_the_helper_names_the_element_as_it_was_before_the_action(parity: dict[str, Any]) -> None:
@@ -418,6 +440,41 @@ def test_the_report_counts_commands_by_kind_and_round(
     assert agent_tools.run([str(tmp_path / "nowhere")]) == 2
 
 
+class Replies(ScriptedModel):
+    """A model whose messages are given; afterwards it is done."""
+
+    def __init__(self, *messages: dict[str, Any]) -> None:
+        super().__init__()
+        self.left = list(messages)
+
+    def chat(self, body: dict[str, Any]) -> str:
+        return json.dumps({"choices": [{"message": self.left.pop(0) if self.left else {"content": "done"}}]})
+
+
+def shell_call(command: str) -> dict[str, Any]:
+    return {"id": "1", "function": {"name": "shell", "arguments": json.dumps({"command": command})}}
+
+
+def test_odd_tool_calls_are_told_to_the_model_and_a_long_list_of_calls_ends_in_time() -> None:
+    needs_sandbox()
+    odd = [{"function": "shell"}, {"function": {"name": "shell", "arguments": {"command": "ls"}}}, None]
+    write = f"""echo '{{"memory_markdown": "", "trajectory_spans": []}}' > {FILE}"""
+    messages = [
+        {"tool_calls": 5},
+        {"tool_calls": odd},
+        {"content": "\ud800", "tool_calls": [shell_call("echo \ud800"), shell_call(write)]},
+    ]
+    with Replies(*messages) as model:
+        effort = ToolLoop(Endpoint(model.url, "m", retries=0)).attempt([], 20.0, None)
+    assert (effort.ended, effort.failure, len(effort.commands)) == ("done", "", 2)
+    assert model.bodies[-1].count("error: call the tool shell") == 2
+    with Replies({"tool_calls": [shell_call("sleep 0.4")] * 40}) as model:
+        started = time.monotonic()
+        effort = ToolLoop(Endpoint(model.url, "m", retries=0)).attempt([], 1.0, None)
+    assert effort.ended == "time limit"
+    assert time.monotonic() - started < 3
+
+
 def test_old_outputs_make_room_for_new_ones() -> None:
     messages = [{"role": "tool", "content": str(number) * 100} for number in range(5)]
     _shorten(messages, 320)
@@ -427,12 +484,12 @@ def test_old_outputs_make_room_for_new_ones() -> None:
 @pytest.fixture
 def gate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[ScriptedModel, Path]]:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-keycanary")
-    with ScriptedModel(lambda outputs: None) as model, serving(tmp_path / "s", model.url, "OPENAI_API_KEY"):
+    with ScriptedModel(lambda outputs: None) as model, serving(tmp_path / "s", model.url, "m", "OPENAI_API_KEY"):
         yield model, tmp_path / "s"
 
 
-def _ask(place: Path, method: str, path: str, body: dict[str, Any] | None = None) -> str:
-    data = json.dumps(body or {}).encode()
+def _ask(place: Path, method: str, path: str, body: Any = None) -> str:
+    data = json.dumps({} if body is None else body).encode()
     with socket.socket(socket.AF_UNIX) as client:
         client.connect(str(place))
         client.sendall(f"{method} {path} HTTP/1.0\r\nContent-Length: {len(data)}\r\n\r\n".encode() + data)
@@ -441,12 +498,22 @@ def _ask(place: Path, method: str, path: str, body: dict[str, Any] | None = None
 
 def test_the_gateway_lets_responses_pass_and_nothing_else(gate: tuple[ScriptedModel, Path]) -> None:
     model, place = gate
-    tools = [{"type": "web_search"}, {"type": "function", "name": "exec_command"}, {"type": "image_generation"}]
-    reply = _ask(place, "POST", "/v1/responses", {"input": [], "tools": tools})
+    own = {"type": "function", "name": "exec_command"}
+    tools = [{"type": "web_search"}, own, {"type": "namespace", "tools": [{"type": "mcp"}, own]}, "web_search"]
+    reply = _ask(place, "POST", "/v1/responses", {"input": [], "tools": tools, "model": "dearer"})
     assert "response.completed" in reply
-    assert json.loads(model.bodies[0])["tools"] == [tools[1]]
+    sent = json.loads(model.bodies[0])
+    assert (sent["tools"], sent["model"]) == ([own, {"type": "namespace", "tools": [own]}], "m")
     assert model.headers[0]["Authorization"] == "Bearer sk-keycanary"
     assert "keycanary" not in reply
+    away = [{"content": [{"type": "input_image", "image_url": "https://elsewhere/?q=gold"}]}]
+    for body in (
+        {"input": away},
+        {"input": [], "previous_response_id": "resp_1"},
+        [],
+        {"input": [{"file_url": "//x"}]},
+    ):
+        assert " 403 " in _ask(place, "POST", "/v1/responses", body).split("\r\n")[0]
     for method, path in (("POST", "/v1/files"), ("GET", "/v1/files"), ("POST", "http://elsewhere/v1/chat/completions")):
         assert " 403 " in _ask(place, method, path).split("\r\n")[0]
     assert len(model.bodies) == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from pathlib import Path
 from typing import Any
 
@@ -45,11 +46,18 @@ def add(text: str) -> Operation:
         ('[{"op": "ADD", "text": "a"}, {"op": "merge"}]', [add("a"), None]),
         ('```json\n{"memory": [{"event": "UPDATE", "id": "1", "text": "b"}]}\n```', [Operation("update", 1, "b")]),
         ('{"op": "ADD", "text": "a"}\n{"op": "DELETE", "number": 2}', [add("a"), Operation("delete", 2, "")]),
+        ('{"notes": [], "tags": ["x"], "operations": [{"op": "add", "text": "\\ud800a"}]}', [add("\ufffda")]),
         ("", []),
     ],
 )
 def test_operations_are_read_as_models_write_them(reply: str, expected: list[Operation | None]) -> None:
     assert parse_operations(reply) == expected
+
+
+def test_a_reply_of_white_space_takes_no_time() -> None:
+    started = time.process_time()
+    parse_operations("UPDATE" + " " * 20_000 + "x\n" + "ADD" + " :" * 20_000)
+    assert time.process_time() - started < 1
 
 
 def test_numbers_are_those_of_the_list_that_was_shown() -> None:

@@ -255,7 +255,9 @@ def test_a_run_without_a_transition_stands_beside_others() -> None:
     row["states"] = [row["states"][0] | {"url": "", "accessibility_tree": ""}]
     embedder = Counting()
     memory = RetrievalMemory(Library(Store(None), embedder), RetrievalConfig(events=2, notes=1))
-    for run in (trajectory_from(row, "row"), *runs(3)[1:]):
+    memory.insert(trajectory_from(row, "row"))
+    assert memory.query("cart")  # alone, too: the pool of events holds nothing
+    for run in runs(3)[1:]:
         memory.insert(run)
     assert memory.query("Walnut Desk")
     assert "" not in embedder.texts  # endpoints refuse an empty text

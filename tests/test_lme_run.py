@@ -337,6 +337,12 @@ class Odd(Whole):
         name = question.split("`")[1].split()[0]
         wrong = {"Copper": None, "Walnut": ["text"], "Linen": [{"type": "text", "value": " "}], "Granite": [{"a": 1}]}
         return wrong[name] if name in wrong else 1 / 0 if name == "Velvet" else [{"type": "image", "value": "/no"}]
+
+class Half(Whole):
+    def query(self, question, image=None):
+        if "Copper" in question:
+            raise ValueError("half of \\ud83d")
+        return [{"type": "text", "value": "half of \\ud83d"}]
 """
 
 
@@ -357,6 +363,8 @@ def test_a_memory_from_anywhere_is_evaluated_and_its_faults_are_unscored_rows(
     ):
         assert reason.startswith("memory: ")
         assert part in reason
+    assert lme.run([*arguments, "own_memory:Half"]) == 3  # halves of characters have no bytes
+    assert [row["scored"] for row in rows_of(tmp_path / "out", "Half")] == [False] + [True] * (N - 1)
     assert lme.run([*arguments, "own_memory:Hole"]) == 2
     assert "system 'own_memory:Hole' cannot be had: module 'own_memory' has no attribute" in capsys.readouterr().err
 

@@ -77,6 +77,11 @@ def test_commands_see_their_folder_a_plain_environment_and_no_rights(room: Sandb
         "python3 -c 'import socket; socket.socket(40, 1)'",
         "python3 -c 'import os; os.memfd_create(\"unseen\")'",
         "python3 -c 'import ctypes; raise SystemExit(ctypes.CDLL(None).shmget(0, 4096, 0o1600) < 0)'",
+        "python3 -c 'import ctypes; raise SystemExit(ctypes.CDLL(None).semget(0, 32000, 0o1600) < 0)'",
+        "python3 -c 'import mmap; mmap.mmap(-1, 4096)'",
+        'python3 -c \'import mmap; mmap.mmap(open("/dev/zero", "r+b").fileno(), 4096)\'',
+        'python3 -c \'open("/proc/1/mem", "r+b", 0)\'',
+        "python3 -c 'import ctypes; raise SystemExit(ctypes.CDLL(None).process_vm_writev(1, 0, 0, 0, 0, 0) != 0)'",
         "nsenter -t 1 -m true",
         "dd if=/dev/vda of=/dev/null count=1",
         "mknod node b 254 0",
@@ -99,13 +104,11 @@ def test_neither_the_network_nor_a_server_on_this_machine_is_there(room: Sandbox
 
 def test_limits_end_a_command_and_the_next_one_runs(room: Sandbox) -> None:
     eater = "python3 -c 'held = [b\"x\" * (20 << 20) for _ in range(6)]; import time; time.sleep(9)'"
-    shared = "python3 -c 'import mmap, time; mmap.mmap(-1, 300 << 20).write(b\"x\" * (300 << 20)); time.sleep(9)'"
     ended = {
         "trap '' TERM INT HUP; while :; do sleep 1; done": Stop.TIME,
         "head -c 10G /dev/zero": Stop.OUTPUT,
         "head -c 10G /dev/zero >&2": Stop.OUTPUT,
         f"{eater} & {eater} & {eater} & wait": Stop.MEMORY,
-        shared: Stop.MEMORY,
         "mkdir many; cd many; for i in $(seq 9000); do : > $i; done; sleep 3": Stop.FILES,
     }
     for command, stop in ended.items():
@@ -131,6 +134,20 @@ def test_a_fork_bomb_stays_small_and_leaves_nothing(room: Sandbox) -> None:
     # a daemon that leaves its group and session is in the command's process namespace, and ends with it
     assert room.shell("setsid sleep 4711 & disown; setsid sleep 4711 & echo ok", 5).stdout == "ok\n"
     assert _gone("sleep\x004711")
+
+
+def test_the_end_of_a_command_does_not_depend_on_its_monitor(room: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first process of its namespace is killed by name, so that it may well have lost its parent's death signal."""
+    real, killed = os.kill, []
+
+    def kill(pid: int, number: int) -> None:
+        killed.append((pid, int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])))
+        real(pid, number)
+
+    monkeypatch.setattr(os, "kill", kill)
+    assert room.shell("sleep 4713", 0.5).stop is Stop.TIME
+    (_, parent), (monitor, _) = killed
+    assert parent == monitor
 
 
 def _gone(words: str) -> bool:

@@ -10,12 +10,13 @@ from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from typing import Any, Protocol
 
-from lme_v2_env.chat import Endpoint
+from lme_v2_env.chat import EmptyReply, Endpoint
 from lme_v2_env.memory.api import searched
 from lme_v2_env.memory.index import STOP_WORDS
 from lme_v2_env.memory.slices import words
 from lme_v2_env.memory.writer import json_object
 from lme_v2_env.trajectory import SURROGATE
+from rewards.text import drop_reasoning
 
 MOST_QUERIES = 5
 """Raw-state queries of a bundle, as published; further ones are dropped."""
@@ -66,9 +67,9 @@ def parse_bundle(text: str, parity: bool = False) -> Bundle:
     """The bundle in a reply. Raises `ValueError` when there is none.
 
     A null query means none; the published code refuses it, and so does `parity`. A bundle without any query is refused
-    (it would leave the reader with nothing), but taken with `parity`.
+    (it would leave the reader with nothing), but taken with `parity`. Braces in thoughts before it are no bundle.
     """
-    found = json_object(text)
+    found = json_object(text if parity else drop_reasoning(text)) or json_object(text)
     if found is None or not isinstance(found.get("raw_state_queries"), list):
         raise ValueError("the reply holds no object with a list 'raw_state_queries'")
     plain = [_plain(query) for query in found["raw_state_queries"] if isinstance(query, str)]
@@ -167,7 +168,11 @@ class ModelPlanner:
         messages = self.messages(question, summary())
         source = "model"
         for thinking in (self.thinking, False):  # the repair needs no thought
-            text = self.endpoint.complete(messages, **self._body(thinking)).text
+            try:
+                text = self.endpoint.complete(messages, **self._body(thinking)).text
+            except EmptyReply:  # thinking that used up all tokens, say
+                source = "repaired"
+                continue
             try:
                 bundle = parse_bundle(text, self.parity)
             except ValueError:

@@ -46,7 +46,7 @@ PICTURES = {b"\x89PNG": ".png", b"\xff\xd8\xff": ".jpg", b"GIF8": ".gif", b"RIFF
 """First bytes of a picture and the name that its file gets."""
 
 LONGEST_TEXT = 500
-"""Characters of a command that a row keeps."""
+"""Characters of a command, or of the name in a span, that a row keeps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,8 +155,10 @@ def _report(tried: Sequence[Tried], dropped: Sequence[tuple[Span, str]]) -> dict
             }
             for attempt in tried
         ],
-        "spans": [[span.trajectory_id, span.start, span.end] for span in last.spans],
-        "spans_dropped": [[span.trajectory_id, span.start, span.end, reason] for span, reason in dropped],
+        "spans": [[span.trajectory_id[:LONGEST_TEXT], span.start, span.end] for span in last.spans],
+        "spans_dropped": [
+            [span.trajectory_id[:LONGEST_TEXT], span.start, span.end, reason] for span, reason in dropped
+        ],
         "tools": summary([attempt.effort.commands for attempt in tried]),
         "incidents": sorted({name for attempt in tried for c in attempt.effort.commands for name in c.incidents}),
     }

@@ -21,12 +21,13 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from lme_v2_env.trajectory import SURROGATE
 from rewards.text import drop_reasoning
 from supersede_env.episode import EpisodeView
 from supersede_env.protocol import Message, NotesRollout, ProtocolConfig, Step, fill, render_turns, wordings
 from supersede_env.scoring import LONGEST_TAIL, Outcome
 
-VERSION = 1
+VERSION = 2
 """Part of the prompt hash: raise it when replies are read, or facts forgotten, in another way."""
 
 OPERATIONS = {
@@ -49,7 +50,9 @@ LINE = re.compile(rf"[\s>*•-]*(?:\d+[.)]\s+)?[*_`]*({'|'.join(OPERATIONS)})\b(
 MARKS = r"[\s:*_`]*(?:[-=→]+>?\s+)?"
 """What stands before a fact."""
 
-NUMBER = re.compile(rf"[\s:*_`]*\(?(?:fact\b)?\s*[#\[(]?(\d{{1,6}})\b[\])]*(?:\s+to\b\s*|\.\s+|{MARKS})", re.IGNORECASE)
+NUMBER = re.compile(
+    rf"[\s:*_`]*+\(?(?:fact\b)?\s*[#\[(]?(\d{{1,6}})\b[\])]*(?:\s+to\b\s*|\.\s+|{MARKS})", re.IGNORECASE
+)
 """The number of a fact as models write it: `2:`, `[2]`, `#2 ->`, `fact 2 to`."""
 
 FENCE = re.compile(r"^\s*```\w*\s*$")
@@ -95,9 +98,13 @@ def _listed(reply: str) -> list[Any] | None:
     except (ValueError, RecursionError):
         return None
     if isinstance(found, dict):
-        lists = [value for value in found.values() if isinstance(value, list)]
-        found = lists[0] if lists else [found]
-    return found if isinstance(found, list) and all(isinstance(entry, dict) for entry in found) else None
+        lists = [value for value in found.values() if isinstance(value, list) and _objects(value)]
+        found = max(lists, key=len) if lists else [found]
+    return found if isinstance(found, list) and _objects(found) else None
+
+
+def _objects(found: list[Any]) -> bool:
+    return all(isinstance(entry, dict) for entry in found)
 
 
 def _from_object(entry: dict[str, Any]) -> Operation | None:
@@ -113,8 +120,8 @@ def _from_object(entry: dict[str, Any]) -> Operation | None:
 
 
 def _plain(text: str) -> str:
-    """One line, without the marks that models put around a text."""
-    line = " ".join(text.split()).strip("*_`").strip()
+    """One line, without the marks that models put around a text, or halves of characters."""
+    line = " ".join(SURROGATE.sub("\ufffd", text).split()).strip("*_`").strip()
     return line[1:-1].strip() if len(line) > 1 and line[0] == line[-1] and line[0] in "\"'" else line
 
 

@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Protocol, Self, runtime_checkable
 
@@ -21,7 +21,7 @@ from lme_v2_env.memory.index import Hit
 from lme_v2_env.memory.library import EVENTS, HINTS, PROCEDURES, SLICES, Library
 from lme_v2_env.memory.notes import Note
 from lme_v2_env.memory.slices import annotated_actions, numbered
-from lme_v2_env.trajectory import State, Trajectory
+from lme_v2_env.trajectory import SURROGATE, State, Trajectory
 from rewards.errors import UserError
 
 INSTRUCTION = re.compile(r"[^.?!\n]*\\boxed\b.*$", re.MULTILINE)
@@ -70,7 +70,7 @@ def checked(items: Any) -> list[ContextItem]:
             raise ValueError("a text item is empty")
         if item.type == "image" and not Path(item.value).is_file():
             raise ValueError("an image item is no file")
-    return found
+    return [replace(item, value=SURROGATE.sub("\ufffd", item.value)) if item.type == "text" else item for item in found]
 
 
 def _published(item: Any) -> bool:

@@ -296,6 +296,8 @@ def _postings(segment: _Segment, term: np.uint64, mask: np.ndarray | None) -> tu
 def _dense(segment: _Segment, vector: np.ndarray, mask: np.ndarray | None, rescored: int) -> np.ndarray:
     """The best window's dot product of every entry; -inf where there is none or the entry is not scored."""
     block = segment.block
+    if not len(block.vectors):  # of runs without a transition, say: nothing tells how long a vector would be
+        return np.full(block.entries, -np.inf, dtype=np.float32)
     if segment.exact is not None:
         scores = _best_windows(segment.exact @ vector, block.first_window)
         if mask is not None:

@@ -72,7 +72,7 @@ class CodexEngine:
             socket = Path(folder, "model.sock")
             own = [_folder(self.program), Mount(socket, SOCKET), Mount(script, FORWARDER)]
             with (
-                serving(socket, self.base_url, self.api_key_var) as gateway,
+                serving(socket, self.base_url, self.model, self.api_key_var) as gateway,
                 Sandbox([*mounts, *own], self.limits) as sandbox,
             ):
                 done = sandbox.run(self._command(shown), seconds, {"CODEX_HOME": STATE, "PATH": PATH})

@@ -18,6 +18,7 @@ from eval.baselines.coding.instruct import PROMPT
 from eval.baselines.coding.output import FILE
 from eval.baselines.coding.sandbox import Finished, Limits, Mount, Sandbox
 from lme_v2_env.chat import Endpoint, EndpointError, Exchange, picture_part, text_part
+from lme_v2_env.trajectory import SURROGATE
 
 SYSTEM = (
     "You work in a folder of files with one tool, a bash shell. Every call starts in the same folder; files stay, "
@@ -117,7 +118,8 @@ class _Run:
                 return TIME_UP
             self.turns += 1
             reply = self._ask(left)
-            calls = [call for call in reply.message.get("tool_calls") or [] if isinstance(call, dict)]
+            asked = reply.message.get("tool_calls")
+            calls = [call for call in asked if isinstance(call, dict)] if isinstance(asked, list) else []
             if calls:
                 self._act(calls)
             elif reminded or collect(self.sandbox)[0] is not None:
@@ -137,11 +139,14 @@ class _Run:
         message = {"role": "assistant", "content": reply.message.get("content") or ""}
         if reply.message.get("tool_calls"):
             message["tool_calls"] = reply.message["tool_calls"]
-        self.messages.append(message)
+        # halves of characters can be received but not sent
+        self.messages.append(json.loads(SURROGATE.sub("\ufffd", json.dumps(message, ensure_ascii=False))))
         return reply
 
     def _act(self, calls: Sequence[dict[str, Any]]) -> None:
         for call in calls:
+            if time.monotonic() >= self.deadline:
+                return
             text = _command(call)
             if text is None:
                 shown = f'error: call the tool shell with {{"command": "..."}}, at most {LONGEST_COMMAND} bytes'
@@ -156,7 +161,9 @@ class _Run:
 
 def _command(call: dict[str, Any]) -> str | None:
     """The command that a call asks for, or None when the call makes no sense."""
-    function = call.get("function") or {}
+    function = call.get("function")
+    if not isinstance(function, dict):
+        return None
     try:
         arguments = json.loads(function.get("arguments") or "")
     except (ValueError, TypeError, RecursionError):

@@ -1,7 +1,8 @@
 """Outside the sandbox: the only way from Codex to its model. It knows the key, the sandbox does not.
 
-Two requests pass: a response asked of the model, and the list of models. Tools that the model's provider would run
-itself (a search of the web, say) are taken out: they would be a network that the sandbox does not see.
+Two requests pass: a response asked of the one model, and the list of models. What the model's provider would do itself
+is a network that the sandbox does not see: its tools (a search of the web, say) are taken out, and a request that has
+it fetch an address or take up what is stored with it is refused.
 """
 
 from __future__ import annotations
@@ -14,12 +15,18 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import httpx
 
 LOCAL_TOOLS = ("function", "custom", "local_shell", "namespace")
 """Types of tools that the client runs."""
+
+ADDRESSES = ("image_url", "file_url")
+"""Fields that hold a picture or file, or an address from which the provider fetches one."""
+
+STORED = ("background", "conversation", "previous_response_id", "prompt")
+"""Fields that lead out of the one request."""
 
 LARGEST = 64 << 20
 """Bytes of a request."""
@@ -29,9 +36,9 @@ AT_ONCE, ALTOGETHER = 4, 1000
 
 
 @contextmanager
-def serving(place: Path, base_url: str, api_key_var: str) -> Generator[Gateway, None, None]:
+def serving(place: Path, base_url: str, model: str, api_key_var: str) -> Generator[Gateway, None, None]:
     """A gateway on a unix socket at `place`, in a folder that is the harness's alone."""
-    server = Gateway(place, base_url, api_key_var)
+    server = Gateway(place, base_url, model, api_key_var)
     threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
     try:
         yield server
@@ -45,14 +52,37 @@ class Gateway(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
 
     daemon_threads = True
 
-    def __init__(self, place: Path, base_url: str, api_key_var: str, timeout: float = 600.0) -> None:
+    def __init__(self, place: Path, base_url: str, model: str, api_key_var: str, timeout: float = 600.0) -> None:
         super().__init__(str(place), _Handler)
         place.chmod(0o666)  # the sandbox may have another user; the folder around it keeps others away
-        self.base_url, self.timeout_s = base_url.rstrip("/"), timeout
+        self.base_url, self.model, self.timeout_s = base_url.rstrip("/"), model, timeout
         self.key = os.environ.get(api_key_var, "none")
         self.failure = ""
         self.asked = 0
         self.slots = threading.BoundedSemaphore(AT_ONCE)
+
+
+def permitted(body: Any) -> bool:
+    """Whether a request may pass. Tools that its sender does not run itself are taken out of it, wherever they are."""
+    if not isinstance(body, dict) or any(body.get(name) for name in STORED):
+        return False
+    waiting: list[Any] = [body]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, list):
+            waiting += part
+        elif isinstance(part, dict):
+            if isinstance(part.get("tools"), list):
+                part["tools"] = [t for t in part["tools"] if isinstance(t, dict) and t.get("type") in LOCAL_TOOLS]
+            if any(_leads_away(part.get(name)) for name in ADDRESSES):
+                return False
+            waiting += part.values()
+    return True
+
+
+def _leads_away(value: Any) -> bool:
+    address = value.get("url") if isinstance(value, dict) else value
+    return isinstance(address, str) and not address.startswith("data:")
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -76,17 +106,20 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         length = self.headers.get("Content-Length", "")
-        if not self.path.split("?")[0].endswith("/responses") or not length.isdigit() or int(length) > LARGEST:
+        sized = length.isascii() and length.isdigit() and len(length) < 10 and int(length) <= LARGEST
+        if not self.path.split("?")[0].endswith("/responses") or not sized:
             self.send_error(403)
             return
         try:
             body = json.loads(self.rfile.read(int(length)))
-        except (UnicodeDecodeError, json.JSONDecodeError):
+            allowed = permitted(body)
+        except (ValueError, RecursionError):
             self.send_error(400)
             return
-        if isinstance(body.get("tools"), list):
-            body["tools"] = [tool for tool in body["tools"] if tool.get("type") in LOCAL_TOOLS]
-        self._forward("POST", "responses", json.dumps(body).encode())
+        if not allowed:
+            self.send_error(403)
+            return
+        self._forward("POST", "responses", json.dumps(body | {"model": cast(Gateway, self.server).model}).encode())
 
     def _forward(self, method: str, route: str, body: bytes | None) -> None:
         gateway = cast(Gateway, self.server)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -24,7 +25,9 @@ class Span:
     start: int
     end: int
 
-    def __len__(self) -> int:
+    @property
+    def states(self) -> int:
+        """Any number: not what len() could return."""
         return self.end - self.start + 1
 
 
@@ -60,10 +63,15 @@ def validate(payload: Any, *, parity: bool = False) -> Output:
     spans = tuple(_span(item, f"trajectory_spans[{number}]") for number, item in enumerate(raw))
     if not parity:
         spans = joined(spans)
-    total = sum(map(len, spans))
+    total = min(sum(span.states for span in spans), sys.maxsize)  # a number of 4,301 digits cannot be printed
     if total > MOST_STATES:
         raise BadOutput(f"trajectory_spans exceed the total state budget: {total} > {MOST_STATES}")
-    return Output(markdown.encode("utf-8", "replace").decode(), spans)
+    return Output(_plain(markdown), spans)
+
+
+def _plain(text: str) -> str:
+    """Without halves of characters, which JSON can hold and no file."""
+    return text.encode("utf-8", "replace").decode()
 
 
 def _span(item: Any, where: str) -> Span:
@@ -76,30 +84,19 @@ def _span(item: Any, where: str) -> Span:
         raise BadOutput(f"{where}.start_state_index must be an integer >= 0")
     if not isinstance(end, int) or isinstance(end, bool) or end < start:
         raise BadOutput(f"{where}.end_state_index must be an integer >= start_state_index")
-    return Span(name.strip(), start, end)
+    return Span(_plain(name.strip()), start, end)
 
 
 def joined(spans: Iterable[Span]) -> tuple[Span, ...]:
     """Spans that share states as one, at the place of the first."""
-    kept: list[Span] = []
-    for span in spans:
-        shared = [old for old in kept if old.trajectory_id == span.trajectory_id and _share(old, span)]
-        if not shared:
-            kept.append(span)
-            continue
-        place = kept.index(shared[0])
-        whole = Span(
-            span.trajectory_id,
-            min(span.start, *(old.start for old in shared)),
-            max(span.end, *(old.end for old in shared)),
-        )
-        kept = [old for old in kept if old not in shared]
-        kept.insert(place, whole)
-    return tuple(kept)
-
-
-def _share(one: Span, other: Span) -> bool:
-    return one.start <= other.end and other.start <= one.end
+    whole: list[tuple[int, Span]] = []
+    for place, span in sorted(enumerate(spans), key=lambda pair: (pair[1].trajectory_id, pair[1].start)):
+        first, last = whole[-1] if whole else (place, None)
+        if last and last.trajectory_id == span.trajectory_id and span.start <= last.end:
+            whole[-1] = min(first, place), Span(span.trajectory_id, last.start, max(last.end, span.end))
+        else:
+            whole.append((place, span))
+    return tuple(span for _, span in sorted(whole, key=lambda pair: pair[0]))
 
 
 def existing(spans: Iterable[Span], states: Mapping[str, int]) -> tuple[list[Span], list[tuple[Span, str]]]:

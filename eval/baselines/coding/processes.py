@@ -5,9 +5,23 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 HELD = re.compile(r"^Rss(?:Anon|Shmem):\s+(\d+) kB", re.MULTILINE)
+
+
+def children(pid: int) -> list[int]:
+    """Those of a process that are still there."""
+    found: list[int] = []
+    try:
+        tasks = os.listdir(f"/proc/{pid}/task")
+    except OSError:
+        return found  # it has ended
+    for task in tasks:
+        with suppress(OSError):  # so may a thread have
+            found += map(int, Path(f"/proc/{pid}/task/{task}/children").read_text().split())
+    return found
 
 
 def tree(pid: int) -> Iterator[int]:
@@ -16,15 +30,7 @@ def tree(pid: int) -> Iterator[int]:
     while waiting:
         current = waiting.pop()
         yield current
-        try:
-            tasks = os.listdir(f"/proc/{current}/task")
-        except OSError:
-            continue  # it has ended
-        for task in tasks:
-            try:
-                waiting += map(int, Path(f"/proc/{current}/task/{task}/children").read_text().split())
-            except OSError:
-                continue
+        waiting += children(current)
 
 
 def resident_bytes(pid: int) -> int:

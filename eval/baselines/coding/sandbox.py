@@ -14,17 +14,19 @@ import platform
 import re
 import selectors
 import shutil
+import signal
 import stat
 import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Self
 
-from eval.baselines.coding.processes import machine_is_short, resident_bytes
+from eval.baselines.coding.processes import children, machine_is_short, resident_bytes
 from eval.baselines.coding.seccomp import program
 from rewards.errors import UserError
 
@@ -226,7 +228,7 @@ class Sandbox:
             except subprocess.TimeoutExpired:
                 stop = Stop.TIME
             finally:  # also when the harness is interrupted
-                process.kill()  # its children die with it: they are in its process namespace
+                _end_all(process.pid)
                 process.wait()
         return Finished(
             code=None if stop else process.returncode,
@@ -286,6 +288,13 @@ def require() -> str:
         reason = " ".join(done.stderr.split()) or str(done.stop)
         raise UserError(f"bubblewrap cannot run a command here ({reason}); {_advice(reason)}")
     return numbers.group()
+
+
+def _end_all(monitor: int) -> None:
+    """Kill the first process of a command's namespace, and with it all others; then bwrap's monitor outside of it."""
+    for pid in (*children(monitor), monitor):
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
 
 
 def _programs() -> tuple[str, str]:
@@ -357,6 +366,10 @@ def _inner(environment: Mapping[str, str], filter_file: int | None) -> list[str]
         "--remount-ro",
         "/dev",
     ]
+    # the first process is killed with the command's monitor: who could write to its memory could keep it from that
+    flags += ["--perms", "0555", "--size", "4096", "--tmpfs", "/proc/1", "--remount-ro", "/proc/1"]
+    # reads the same, but cannot be mapped: shared pages of /dev/zero are memory that is counted nowhere
+    flags += ["--dev-bind", "/dev/full", "/dev/zero"]
     flags += ["--chdir", HOME, "--clearenv"]
     python = _python()
     known = {
