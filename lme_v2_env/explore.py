@@ -130,10 +130,10 @@ class Explorer:
         return found
 
     def context(self, states: Sequence[State]) -> list[ContextItem]:
-        """The kept states as the reader gets them."""
+        """The kept states as the reader gets them, trajectories by the names that notes call them, too."""
         items: list[ContextItem] = []
         for rank, (kept, span) in enumerate(self.spans(states), 1):
-            items += self.memory.slice_items(kept, span, None, rank)
+            items += self.memory.slice_items(kept, span, None, rank, self.handle(kept))
         return items
 
     def search_states(self, query: str) -> str:
