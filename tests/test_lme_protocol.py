@@ -391,6 +391,20 @@ def test_the_reader_knows_runs_by_the_names_that_notes_use(tasks: tuple[Task, ..
     assert [kept.id for kept in explorer.runs if kept.id in text] == []
 
 
+def test_no_element_id_is_shown_and_what_was_typed_stays() -> None:
+    (task,) = load_tasks(
+        DataConfig("validation", "standard", num_questions=1), pictures=False, judged=False, premises=False
+    )
+    rollout = start(task, max_actions=99, total_observation_chars=500_000, chat_tokens=500_000)
+    runs = len(explorer_of_world(task.world).runs)
+    for text in ("search_events(click fill)", "search_notes(click select)", *(f"open(t{n + 1})" for n in range(runs))):
+        rollout.step(text)
+    shown = "\n".join(step.observation for step in rollout.history)
+    assert re.findall(r"\[a?\d+\]|click\('|\w+\('a?\d+', ", shown) == []
+    assert "click() # button '" in shown
+    assert re.search(r"fill\('\d+'\) # spinbutton", shown)  # what was typed
+
+
 def price_of(task: Task, run: int) -> str:
     """The price that the product page of run t`run` shows."""
     return str(lme_world.price(run - 1))
