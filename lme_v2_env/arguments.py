@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
-import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lme_v2_env.actions import SEARCHES, Action, ActionName, Malformed, Span
+from lme_v2_env.loose_json import DECODER, Twice, mended
 from rewards.errors import UserError, refuse_unknown
 
 
@@ -23,8 +23,12 @@ _CANONICAL = {re.sub(r"\W|_", "", name.value): name for name in ActionName} | {
 }
 
 
+_WRAPPER = re.compile(r"^(?:functions?|tools?|default_api)[.:]|:\d+$", re.IGNORECASE)
+"""What some servers put around a tool's name."""
+
+
 def canonical(name: str) -> ActionName | None:
-    return _CANONICAL.get(re.sub(r"\W|_", "", name.lower()))
+    return _CANONICAL.get(re.sub(r"\W|_", "", _WRAPPER.sub("", name).lower()))
 
 
 ASIDE = frozenset({"thought", "thoughts", "reason", "reasoning", "comment", "explanation", "why", "type", "id"})
@@ -131,8 +135,14 @@ def _keyed(name: ActionName, arguments: Mapping[Any, Any]) -> dict[str, Any]:
             continue
         if key not in keys:
             raise _Bad(f"unknown argument '{key[:40]}'; it takes {', '.join(dict.fromkeys(keys.values()))}.")
-        if keys[key] in given:
+        if keys[key] in given or isinstance(value, Twice):
             raise _Bad(f"'{keys[key]}' is given twice.")
+        if value is None:
+            continue
+        if keys[key] == "trajectory" and isinstance(value, int | str) and re.fullmatch(r"[0-9]{1,5}", str(value)):
+            value = f"t{value}"
+        if key.startswith("state") and isinstance(value, list):
+            value = [str(item) if type(item) is int else item for item in value]  # single states, not a span's ends
         given[keys[key]] = value
     return given
 
@@ -157,23 +167,64 @@ _KEY_PREFIX = re.compile(r"\s*([A-Za-z_]{1,20})\s*[=:]\s*")
 def _loose(name: ActionName, text: str) -> Any:
     """Arguments written as text: JSON, `key=value` pairs, or plain."""
     text = text.strip()
-    if text[:1] in "{[" and text:
+    if text[:1] in ("{", "["):
         try:
-            return json.loads(text, strict=False)
+            return DECODER.decode(text)
         except (ValueError, RecursionError):
             pass
     if text.startswith("{"):
         try:
             value = ast.literal_eval(text)
         except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
-            value = None
+            value = mended(text, cut=name in _POSITIONAL)  # half a query asks much the same, half a span does not
         if isinstance(value, dict):
             return value
+        if _OBJECT_HEAD.match(text):
+            raise _Bad("the arguments are no whole JSON object.")
+    if name in _POSITIONAL or name is ActionName.MATCH:
+        called = _called(name, text)
+        if called is not None:
+            return called
     if name in _POSITIONAL:
         return {_POSITIONAL[name]: _unquoted(_without_key(text, _KEYS[name]), whole=True)}
     if name is ActionName.MATCH:
         return _loose_match(text)
     return _loose_spans(text, name)
+
+
+_OBJECT_HEAD = re.compile(r"\{\s*[\"']\w+[\"']\s*:")
+_NAMED = re.compile(r"\s*([A-Za-z_]{1,20})\s*=\s*")
+_BARE = re.compile(r"[^,\"'`]+")
+_COMMA = re.compile(r"\s*(?:,|$)")
+
+
+def _called(name: ActionName, text: str) -> dict[str, Any] | list[str] | None:
+    """Several arguments with commas between them, as in a call of Python; None where the text reads otherwise."""
+    at, found = 0, []
+    while at < len(text):
+        named = _NAMED.match(text, at)
+        start = named.end() if named else at
+        value = QUOTED.match(text, start) or _BARE.match(text, start)
+        end = _COMMA.match(text, value.end()) if value else None
+        if value is None or end is None:
+            return None
+        found.append((named[1].lower() if named else None, _unquoted(value[0], whole=name in _POSITIONAL), value.re))
+        at = end.end()
+    if len(found) < 2:
+        return None
+    if any(key in _KEYS[name] for key, _, _ in found):
+        places = iter(["trajectory", "regex"] if name is ActionName.MATCH else [_POSITIONAL[name]])
+        given: dict[str, Any] = {}
+        for key, value, _ in found:
+            key = key or next(places, None)
+            if key is None or key in given:
+                raise _Bad("an argument is given twice.")
+            given[key] = value
+        return given
+    quotes = [kind is QUOTED for _, _, kind in found]
+    if all(key is None for key, _, _ in found) and all(quotes[name is ActionName.MATCH :]):
+        return [value for _, value, _ in found]
+    return None
 
 
 def _without_key(text: str, keys: Mapping[str, str]) -> str:
@@ -274,7 +325,7 @@ def _spans(given: Mapping[str, Any]) -> tuple[Span, ...]:
         start = given.get("start", given.get("end"))
         span = f"{_plain(start, 'start')}-{_plain(given.get('end', start), 'end')}"
     elif isinstance(span, Sequence) and not isinstance(span, str):
-        span = _span_list(list(span), bool(head))
+        head, span = "", _span_list(list(span), head)
     else:
         span = _plain(span, "span")
     found = spans_of(f"{head}:{span}" if head and span else head or span)
@@ -283,10 +334,13 @@ def _spans(given: Mapping[str, Any]) -> tuple[Span, ...]:
     return found
 
 
-def _span_list(values: list[Any], headed: bool) -> str:
+_PART = re.compile(r"\s*\d{1,5}(?:\s*-\s*\d{1,5})?\s*", re.ASCII)
+
+
+def _span_list(values: list[Any], head: str) -> str:
     """`["t3", "2-4"]`, `["t3:2", "t5:1"]`, `[2, 4]` beside a trajectory, or a list of objects."""
-    if headed and len(values) == 2 and all(isinstance(value, int) for value in values):
-        return f"{values[0]}-{values[1]}"
+    if head and len(values) == 2 and all(type(value) is int for value in values):
+        return f"{head}:{values[0]}-{values[1]}"
     parts = []
     for value in values:
         if isinstance(value, Mapping):
@@ -296,13 +350,16 @@ def _span_list(values: list[Any], headed: bool) -> str:
                 for span in _spans(inner)
             ]
         elif isinstance(value, Sequence) and not isinstance(value, str):
-            parts.append(_span_list(list(value), headed))
+            parts.append(_span_list(list(value), head))
         else:
-            parts.append(_plain(value, "span"))
-    return ", ".join(parts)
+            part = _plain(value, "span")
+            parts.append(f"{head}:{part}" if head and _PART.fullmatch(part) else part)
+    return ", ".join(parts) or head
 
 
 def _plain(value: Any, what: str) -> str:
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise _Bad(f"'{what}' is not a text.")
     return str(value)

@@ -130,10 +130,10 @@ class Explorer:
         return found
 
     def context(self, states: Sequence[State]) -> list[ContextItem]:
-        """The kept states as the reader gets them."""
+        """The kept states as the reader gets them, trajectories by the names that notes call them, too."""
         items: list[ContextItem] = []
         for rank, (kept, span) in enumerate(self.spans(states), 1):
-            items += self.memory.slice_items(kept, span, None, rank)
+            items += self.memory.slice_items(kept, span, None, rank, self.handle(kept))
         return items
 
     def search_states(self, query: str) -> str:
@@ -266,11 +266,13 @@ def _best(lines: Sequence[str], held: Sequence[frozenset[str]], asked: frozenset
 
 
 _ID = re.compile(r"\[[A-Za-z]*\d+\] ")
+_ID_IN_CALL = re.compile(r"\b(\w+\()'[A-Za-z]*\d+'(?:,\s*)?(?=[^\n]*\)\s+# )")
+"""Of an action whose element is named behind it; a message such as '3' is no id and has no element."""
 
 
 def _without_ids(text: str) -> str:
-    """Without element ids in brackets: they differ at every step and say nothing."""
-    return _ID.sub("", text)
+    """Without element ids: they differ at every step and say nothing (but could tell a made world's seed)."""
+    return _ID_IN_CALL.sub(r"\1", _ID.sub("", text))
 
 
 def _action(action: str) -> str:

@@ -193,10 +193,12 @@ class RetrievalRollout:
         text = self._observed(text)
         name = None if isinstance(action, Malformed) else str(action.name)
         self.history.append(Step(reply, name, refused, text))
-        self.stop = self._stop(action)
+        said, heard = _said(reply), _heard(reply, text + self._status())
+        chars = self._chars + _written(reply) + sum(len(message["content"]) for message in heard)
+        self.stop = self._stop(action, chars)
         if not self.done:
-            text += self._status()
-            self._extend(reply, text)
+            self._messages += [said, *heard]
+            self._chars = chars
 
     def _do(self, action: Action) -> str:
         explorer, name = self.explorer, action.name
@@ -254,7 +256,8 @@ class RetrievalRollout:
         }
         return _fill(self._words.status, slots)
 
-    def _stop(self, action: Action | Malformed) -> Stop | None:
+    def _stop(self, action: Action | Malformed, chars: int) -> Stop | None:
+        """`chars` is how long the next prompt would be."""
         if isinstance(action, Action) and action.name is ActionName.SUBMIT:
             return Stop.SUBMITTED
         last = self.history[-self.config.max_malformed :]
@@ -264,8 +267,6 @@ class RetrievalRollout:
             return Stop.ACTIONS
         if self.config.total_observation_chars - self.observed < _LEAST_ROOM:
             return Stop.OBSERVATIONS
-        step = self.history[-1]
-        chars = self._chars + len(step.observation) + _written(step.reply)
         return Stop.CHAT if chars / CHARS_PER_TOKEN >= self.config.chat_tokens else None
 
     def _opening(self, view: QuestionView) -> list[Message]:
@@ -280,25 +281,29 @@ class RetrievalRollout:
             content = [text_part(task), picture_part(view.image)]
         return [{"role": "system", "content": system}, {"role": "user", "content": content}]
 
-    def _extend(self, reply: Reply, text: str) -> None:
-        """The reply as it came (so that a trace knows it again), and the observation in the form that it asks for."""
-        said: Message = {"role": "assistant", "content": reply.content}
-        if reply.reasoning is not None:
-            said["reasoning_content"] = reply.reasoning
-        if reply.tool_calls:
-            said["tool_calls"] = [
-                {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
-                for call in reply.tool_calls
-            ]
-            answers = [text, *([_NOT_TAKEN] * (len(reply.tool_calls) - 1))]
-            heard = [
-                {"role": "tool", "tool_call_id": call.id, "content": answer}
-                for call, answer in zip(reply.tool_calls, answers, strict=True)
-            ]
-        else:
-            heard = [{"role": "user", "content": text}]
-        self._messages += [said, *heard]
-        self._chars += len(text) + _written(reply)
+
+def _said(reply: Reply) -> Message:
+    """The reply as it came, so that a trace knows it again."""
+    said: Message = {"role": "assistant", "content": reply.content}
+    if reply.reasoning is not None:
+        said["reasoning_content"] = reply.reasoning
+    if reply.tool_calls:
+        said["tool_calls"] = [
+            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+            for call in reply.tool_calls
+        ]
+    return said
+
+
+def _heard(reply: Reply, text: str) -> list[Message]:
+    """The observation in the form that the reply asks for: every tool call wants its own answer."""
+    if not reply.tool_calls:
+        return [{"role": "user", "content": text}]
+    answers = [text, *([_NOT_TAKEN] * (len(reply.tool_calls) - 1))]
+    return [
+        {"role": "tool", "tool_call_id": call.id, "content": answer}
+        for call, answer in zip(reply.tool_calls, answers, strict=True)
+    ]
 
 
 class _Refused(ValueError):

@@ -8,7 +8,6 @@ tags, code fences, thinking. Strict in meaning: what could be read in two ways, 
 from __future__ import annotations
 
 import ast
-import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -17,6 +16,7 @@ from typing import Any, NamedTuple
 
 from lme_v2_env.actions import Action, ActionName, Malformed, Reply
 from lme_v2_env.arguments import ASIDE, QUOTED, action_of, canonical
+from lme_v2_env.loose_json import DECODER, mended
 from rewards.text import drop_reasoning
 
 MAX_REPLY_CHARS = 20_000
@@ -68,12 +68,24 @@ _LEAD = re.compile(r"[\s\-*\d.)>#`\"'\[]*(?:(?:next )?action|call|tool|step)?[\s
 MAX_LEAD = 40
 _OTHER_CALL = re.compile(r"^[ \t\-*>`]*([A-Za-z][A-Za-z_]{2,30})\(", re.MULTILINE)
 _FENCE = re.compile(r"^[ \t]*```[\w-]*[ \t]*$", re.MULTILINE)
+_NEGATED = re.compile(
+    r"(?:\b(?:not|never|without|before|avoid|instead of|than)|n['\u2019]t)(?:\s+\w+){0,2}\s+$", re.IGNORECASE
+)
+"""Before a call within a sentence: it is spoken of, not made."""
+
+_INPUT = re.compile(
+    rf"^([ \t*]*action[ \t*]*:[ \t`*\"']*(?:{_NAME}))[`*\"' \t]*\n+"
+    r"[ \t*]*(?:action[ _])?(?:input|arguments?|args)[ \t*]*:",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""An action on one line and its input on the next."""
+
 _TAG = re.compile(r"</?(?:tool_call|function_call|action|tool)s?>", re.IGNORECASE)
 
 
 def _places(text: str) -> Iterator[_Place]:
     """Everything in the text that might be an action, in order."""
-    text = _TAG.sub("\n", _FENCE.sub("", text))
+    text = _INPUT.sub(r"\1:", _TAG.sub("\n", _FENCE.sub("", text)))
     at = 0
     objects = {place.start: place for place in _objects(text)}
     inside = [(place.start, place.end) for place in objects.values()]
@@ -85,13 +97,19 @@ def _places(text: str) -> Iterator[_Place]:
         bracket, name = match["open"], match["name"]
         before = text[max(0, start - MAX_LEAD - 1) : start].rpartition("\n")[2]
         leads = len(before) <= MAX_LEAD and _LEAD.fullmatch(before) is not None
+        if _NEGATED.search(before):
+            continue
         if bracket in ("(", "[", "{"):
             arguments, end = _bracketed(text, match.end(), bracket, name)
         elif canonical(name) is ActionName.SUBMIT:
             # without a bracket only at the reply's beginning: prose has lines that begin with "Submit the form"
             if not leads or (text[: start - len(before)].strip(" \t\n`") and "action" not in before.lower()):
                 continue
-            arguments, end = text[match.end() :], len(text)
+            arguments, end = text[match.end() :].strip(), len(text)
+            if not bracket and arguments[:1] not in ("", *"\"'`\u201c"):
+                if arguments.strip(" .!`*"):
+                    continue  # "Submit the form" may speak of a page
+                arguments = ""
         elif leads:
             end = _line_end(text, match.end())
             arguments = text[match.end() : end]
@@ -168,12 +186,9 @@ def _objects(text: str) -> Iterator[_Place]:
         at = end
 
 
-_DECODER = json.JSONDecoder(strict=False)
-
-
 def _object_at(text: str, start: int) -> tuple[dict[str, Any], int] | None:
     try:
-        value, end = _DECODER.raw_decode(text, start)
+        value, end = DECODER.raw_decode(text, start)
         return value, end
     except (ValueError, RecursionError):
         pass
@@ -181,7 +196,7 @@ def _object_at(text: str, start: int) -> tuple[dict[str, Any], int] | None:
     try:
         value = ast.literal_eval(text[start:end])
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
-        return None
+        value = mended(text[start:end])
     return (value, end) if isinstance(value, dict) else None
 
 

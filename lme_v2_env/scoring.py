@@ -142,13 +142,23 @@ def submission(explorer: Explorer, outcome: Outcome, *, markdown: bool) -> list[
     return items
 
 
-_MARKS = re.compile(r"\\f?boxed\s*|\x08oxed|<\|[^|>]*\|>|</?(?:system|user|assistant|im_start|im_end)\b[^>]*>", re.I)
+_MARKS = re.compile(
+    r"\\f?boxed\s*|\x08oxed|<[|\uff5c][^|\uff5c>]*[|\uff5c]>|\[/?INST\]|<</?SYS>>"
+    r"|</?(?:system|user|assistant|im_start|im_end|start_of_turn|end_of_turn|think|tool_call|tool_response|s)\b[^>]*>",
+    re.IGNORECASE,
+)
+"""Answer boxes, and what chat templates set roles, turns, thoughts and tools apart with."""
+
+_UNSEEN = re.compile(r"[\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff\u00ad\x00-\x07\x0e-\x1b\x7f]")
+"""Characters that nobody sees: they would hide a mark from `_MARKS`, or turn the order of a line around."""
 
 
 def quoted(markdown: str) -> str:
     """The notes as a quotation: every line marked, no box to be taken for the answer, no marks of a chat template."""
-    lines = _MARKS.sub("", markdown).splitlines()
-    return "\n".join([NOTES_HEADING, *(f"> {line}" for line in lines)])
+    text, before = _UNSEEN.sub("", markdown), ""
+    while text != before:  # again and again: what a mark was taken out of may be a mark then
+        text, before = _MARKS.sub("", text), text
+    return "\n".join([NOTES_HEADING, *(f"> {line}" for line in text.splitlines())])
 
 
 def evidence_found(points: Sequence[EvidencePoint], kept: Sequence[State], explorer: Explorer) -> dict[str, float]:

@@ -257,10 +257,15 @@ class RetrievalMemory:
             items += self.slice_items(kept, span, hit.entry, rank)
         return items
 
-    def slice_items(self, kept: Inserted, span: range, centre: int | None, rank: int) -> list[ContextItem]:
-        """States of a trajectory as a text, and the screenshot of the centre, or of every state when there is none."""
+    def slice_items(
+        self, kept: Inserted, span: range, centre: int | None, rank: int, name: str | None = None
+    ) -> list[ContextItem]:
+        """States of a trajectory as a text, and the screenshot of the centre, or of every state when there is none.
+
+        `name` is what the reader is to know the trajectory by, instead of its id.
+        """
         pairs = tuple((kept.id, index) for index in span)
-        items = [ContextItem("text", _slice_text(kept, span, rank), pairs)]
+        items = [ContextItem("text", _slice_text(kept, span, rank, name or kept.id), pairs)]
         for index in span if centre is None else (centre,):
             items += self._picture_item(kept, index)
         return items
@@ -282,9 +287,9 @@ def _head(state: State) -> str:
     return f"State {state.index}\nAddress: {state.url}{reached}"
 
 
-def _slice_text(kept: Inserted, span: range, rank: int) -> str:
+def _slice_text(kept: Inserted, span: range, rank: int, name: str) -> str:
     parts = [
-        f"Pages {rank}: trajectory {kept.id} ({kept.outcome}), states {span[0]} to {span[-1]} of {kept.states}",
+        f"Pages {rank}: trajectory {name} ({kept.outcome}), states {span[0]} to {span[-1]} of {kept.states}",
         f"Goal of the run: {kept.goal}",
         f"Actions of the run:\n{numbered(kept.actions)}",
     ]
