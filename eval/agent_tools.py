@@ -14,6 +14,7 @@ from typing import Any
 
 from eval.arguments import Parser
 from eval.baselines.coding.accounting import Kind, by_round, mean_counts
+from eval.pictures import load_pyplot
 from eval.rows import ROWS_FILE
 from rewards.errors import UserError
 
@@ -74,13 +75,7 @@ def _notes(rows: Rows) -> list[str]:
 
 def plot(runs: Mapping[str, Rows], file: Path) -> None:
     """Figure 8 on the left, figure 9 beside it, one panel a system."""
-    try:
-        import matplotlib
-    except ModuleNotFoundError as error:
-        raise UserError("--plot needs matplotlib: pip install 'supersede-envs[plots]'") from error
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
+    pyplot = load_pyplot("--plot")
     figure, axes = pyplot.subplots(1, 1 + len(runs), figsize=(4.5 * (1 + len(runs)), 4), squeeze=False)
     counts = {name: mean_counts(rows)[1] for name, rows in runs.items()}
     for place, kind in enumerate(map(str, Kind)):

@@ -23,10 +23,10 @@ from eval.rows import RunFolder, RunInfo, code_version, describe, summarise
 from eval.stats import INVALID_EXIT
 from rewards.currency import GRADER_VERSION
 from rewards.errors import UserError
+from rewards.options import build
 from supersede_env.data import DataConfig, load_episodes, task_set_hash
 from supersede_env.episode import Episode
 from supersede_env.longmemeval import Loaded
-from supersede_env.options import build
 from supersede_env.protocol import NotesRollout, ProtocolConfig
 
 EXAMPLE = """examples:

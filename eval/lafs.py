@@ -20,6 +20,7 @@ from typing import Any
 
 from eval.arguments import Parser, answered, picture
 from eval.lme_metrics import join, overview
+from eval.pictures import load_pyplot
 from rewards.errors import UserError, refuse_unknown
 
 T_MIN, T_MAX = 1.0, 200.0
@@ -208,13 +209,7 @@ def render(result: dict[str, Any], points: Sequence[Operating]) -> str:
 
 def plot(points: Sequence[Operating], tier: str, file: Path) -> None:
     """Accuracy against log latency: the published points, the frontier, and the given ones (the paper's figure 6)."""
-    try:
-        import matplotlib
-    except ModuleNotFoundError as error:
-        raise UserError("--plot needs matplotlib: pip install 'supersede-envs[plots]'") from error
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
+    pyplot = load_pyplot("--plot")
     figure, axes = pyplot.subplots(figsize=(7, 4.5))
     known = [point for point in published(tier) if point.seconds > 0]
     for group, color, marker in ((known, "#7f7f7f", "o"), (points, "#c0504d", "s")):

@@ -10,8 +10,8 @@ from eval.lafs import TIERS, published
 from eval.lme_errors import Answered, analyse
 from eval.lme_errors import render as render_causes
 from eval.lme_rows import LmeRun, summarise
+from eval.pictures import load_pyplot
 from eval.rows import ROWS_FILE
-from rewards.errors import UserError
 
 SHOWN_REASONS = 6
 """Reasons of unscored rows that the table lists, the most frequent first."""
@@ -96,13 +96,7 @@ def _seconds(value: float | None) -> str:
 
 def plot(runs: Runs, file: Path) -> None:
     """Accuracy against the mean latency of a query, on a logarithmic axis, with the published systems of the tier."""
-    try:
-        import matplotlib
-    except ModuleNotFoundError as error:
-        raise UserError("--plot needs matplotlib: pip install 'supersede-envs[plots]'") from error
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
+    pyplot = load_pyplot("--plot")
     figure, axes = pyplot.subplots(figsize=(7, 4.5))
     tiers = {info.tier for info, _, _ in runs}
     for tier in sorted(tiers & set(TIERS)):

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from eval.pictures import load_pyplot
 from eval.proof import Evaluation, Proof, Run, clustered, tests
-from rewards.errors import UserError
 from supersede_env.diagnosis import DIAGNOSES
 
 
@@ -169,13 +169,7 @@ def _training(proof: Proof) -> list[str]:
 
 def plot(proof: Proof, file: Path) -> None:
     """Validation accuracy by GRPO step, and training reward: the mean over seeds with the range as a band."""
-    try:
-        import matplotlib
-    except ModuleNotFoundError as error:
-        raise UserError("--out needs matplotlib: pip install 'supersede-envs[plots]'") from error
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
+    pyplot = load_pyplot("--out")
     figure, (left, right) = pyplot.subplots(1, 2, figsize=(11, 4))
     for weight, colour in zip(
         sorted({one.weight for one in proof.runs}, reverse=True), ("#4878a8", "#c0504d", "#777"), strict=False

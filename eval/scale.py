@@ -19,6 +19,7 @@ from typing import Any
 
 from eval import heldout
 from eval.arguments import Parser
+from eval.pictures import load_pyplot
 from eval.rows import ROWS_FILE, Summary, summarise, write_atomic
 from eval.stats import INVALID_EXIT
 from rewards.errors import UserError, refuse_unknown
@@ -215,13 +216,10 @@ def _save(points: Sequence[Point], out: Path) -> None:
         print("no plot: no row was scored")
         return
     try:
-        import matplotlib
-    except ModuleNotFoundError:
-        print("no plot: pip install 'supersede-envs[plots]'")
+        pyplot = load_pyplot("scale.png")
+    except UserError as error:  # the study is done and saved; only its picture is not
+        print(f"no plot: {error}")
         return
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
     figure, axis = pyplot.subplots(figsize=(6, 4))
     for mode, colour in (("fixed", "#4878a8"), ("proportional", "#c0504d")):
         chosen = [p for p in points if (p.mode == mode or p.factor == 1) and p.summary.scored]

@@ -15,6 +15,7 @@ from typing import Any
 
 from eval.arguments import Parser, answered, picture
 from eval.compare import load_run
+from eval.pictures import load_pyplot
 from eval.rows import ROWS_FILE, RUN_FILE, Summary, summarise
 from rewards.errors import UserError
 
@@ -130,13 +131,7 @@ def _metrics(file: Path | None) -> list[dict[str, float]]:
 
 def plot(columns: Sequence[Column], metrics: Sequence[dict[str, float]], file: Path) -> None:
     """Accuracy of every run with its interval; beside it reward and varied groups by training step."""
-    try:
-        import matplotlib
-    except ModuleNotFoundError as error:
-        raise UserError("--plot needs matplotlib: pip install 'supersede-envs[plots]'") from error
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
+    pyplot = load_pyplot("--plot")
     figure, axes = pyplot.subplots(1, 2 if metrics else 1, figsize=(11 if metrics else 6, 4), squeeze=False)
     left = axes[0][0]
     names = [column.label for column in columns]
