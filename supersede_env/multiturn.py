@@ -12,9 +12,9 @@ import math
 from typing import Any
 
 from rewards.errors import UserError, refuse_unknown
+from rewards.options import build
 from supersede_env.data import DataConfig, episodes_told
 from supersede_env.episode import Episode
-from supersede_env.options import build
 from supersede_env.protocol import NoReply, NotesRollout, ProtocolConfig, visible_reply
 from supersede_env.scoring import Outcome, grade_answer, metrics
 

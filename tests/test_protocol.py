@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rewards.errors import UserError
+from rewards.options import build
 from supersede_env.data import DataConfig, load_episodes
 from supersede_env.episode import Episode
-from supersede_env.options import build
 from supersede_env.protocol import NotesRollout, ProtocolConfig, wordings
 from tests.episodes import record
 

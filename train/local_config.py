@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from rewards.errors import UserError, refuse_unknown
+from rewards.options import build
 from supersede_env.data import DataConfig
-from supersede_env.options import build
 from supersede_env.protocol import ProtocolConfig
 from train.overrides import apply, load_toml, nearest, parse
 

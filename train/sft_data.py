@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from rewards.errors import UserError
+from rewards.options import build
 from supersede_env.data import DataConfig, generated_records
-from supersede_env.options import build
 from supersede_env.protocol import ProtocolConfig
 
 EXAMPLE = """example:

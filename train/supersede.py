@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from generators.facts import EFFECTS
 from rewards.currency import mentions_value
 from rewards.errors import UserError
 from supersede_env.data import FIRST_VALIDATION_SEED, DataConfig, generated_records, load_episodes
@@ -14,9 +15,6 @@ from supersede_env.protocol import Message, NotesRollout, ProtocolConfig
 from supersede_env.scoring import Outcome, grade_answer
 from train.local_config import LocalConfig
 from train.tasks import Example, Result
-
-TELLING = ("set", "change", "correct", "increment", "revert")
-"""Kinds of generated events that make a value true (generators.facts.EFFECTS)."""
 
 
 def tasks(config: LocalConfig) -> SupersedeTasks:
@@ -137,7 +135,7 @@ def values_by_session(record: Mapping[str, Any]) -> list[str | None]:
     events = record.get("history", {}).get("events", ()) if spoken else ()
     values: list[str | None] = []
     for session in range(len(record["sessions"])):
-        told = [e for e in events if e["asked_slot"] and e["kind"] in TELLING and e["session"] is not None]
+        told = [e for e in events if e["asked_slot"] and e["kind"] in EFFECTS and e["session"] is not None]
         known = [e for e in told if e["session"] <= session]
         values.append(known[-1]["value"] if known and known[-1]["named"] else None)
     return values
