@@ -36,7 +36,7 @@ def evaluate(job: Job, folder: RunFolder, lock: int) -> None:
     order = [(episode, sample) for episode in job.episodes for sample in range(job.info.samples)]
     tasks = [(episode, sample) for episode, sample in order if (episode.id, sample) not in done]
     options = job.options
-    client = Endpoint(options.base_url, options.model, options.api_key_var)
+    client = Endpoint(options.base_url, options.model, options.api_key_var, timeout=options.timeout)
     pool = ThreadPoolExecutor(options.max_concurrent)
     try:
         with Progress("rollouts", len(order)) as progress:

@@ -20,7 +20,10 @@ from urllib.parse import urlsplit
 
 from eval.baselines.note_takers import Start
 from eval.progress import Progress
+from eval.relay import PASS_VAR, relaying
 from eval.rows import OVER_WINDOW, RunFolder, no_gold_rows, scored_row, unscored_row, write_atomic
+from lme_v2_env.chat import RETRIES, Endpoint
+from lme_v2_env.wire import LONGEST_WAIT
 from rewards.errors import UserError
 from supersede_env.episode import Episode
 from supersede_env.longmemeval import Loaded
@@ -53,11 +56,18 @@ def evaluate(job: Job, folder: RunFolder, lock: int) -> None:
         return
     traces = folder.folder / TRACES / "traces.jsonl"
     total = len(job.episodes) * job.info.samples
-    command, log = evaluator_command(job, folder.folder), folder.folder / "evaluator.log"
-    with Progress("rollouts", total) as progress, log.open("ab") as output:
+    log, options = folder.folder / "evaluator.log", job.options
+    server = Endpoint(options.base_url, options.model, options.api_key_var, timeout=options.timeout)
+    with Progress("rollouts", total) as progress, log.open("ab") as output, relaying(server) as relay:
+        environment = {name: value for name, value in os.environ.items() if name != options.api_key_var}
         # Standard error has its messages; standard output repeats every trace, which would double the disk's load.
         process = subprocess.Popen(
-            command, stdout=subprocess.DEVNULL, stderr=output, stdin=subprocess.DEVNULL, pass_fds=(lock,)
+            evaluator_command(job, folder.folder, relay.url),
+            stdout=subprocess.DEVNULL,
+            stderr=output,
+            stdin=subprocess.DEVNULL,
+            pass_fds=(lock,),
+            env=environment | {PASS_VAR: relay.ticket},
         )
         try:
             while True:
@@ -85,8 +95,8 @@ def _settled(rows: list[dict[str, Any]]) -> bool:
     return all(row["scored"] for row in rows if row["gold"] is not None)
 
 
-def evaluator_command(job: Job, folder: Path) -> list[str]:
-    """The evaluator's command line: a fresh run, or the resumption of the one in `folder`."""
+def evaluator_command(job: Job, folder: Path, url: str) -> list[str]:
+    """The evaluator's command line: a fresh run, or the resumption of the one in `folder`. `url` is the relay's."""
     old_api = version("verifiers").startswith("0.3.")
     program = Path(sys.executable).parent / ("eval" if old_api else "vf-eval")
     if not program.is_file():
@@ -94,15 +104,17 @@ def evaluator_command(job: Job, folder: Path) -> list[str]:
     flags = ["--no-rich", "--no-push"]
     resolved = folder / TRACES / "configs" / "resolved" / "eval.json"
     if resolved.is_file() and (folder / TRACES / "traces.jsonl").is_file():
-        _take_up(resolved, job, folder)
+        _take_up(resolved, job, folder, url)
         return [str(program), "@", str(resolved), "--resume"]
     if old_api:
         flags.append("--no-serve")
     options, info = job.options, job.info
     settings: dict[str, Any] = {
         "model": options.model,
-        "client.base-url": options.base_url,
-        "client.api-key-var": options.api_key_var,
+        "client.base-url": url,
+        "client.api-key-var": PASS_VAR,
+        "env.agent.harness.id": "supersede-env",
+        "env.agent.harness.request-timeout": _patience(options),
         "sampling.temperature": options.temperature,
         "sampling.max-tokens": options.max_tokens,
         "num-rollouts": info.samples,
@@ -118,7 +130,7 @@ def evaluator_command(job: Job, folder: Path) -> list[str]:
     return [str(program), "supersede-env", *pairs, *flags]
 
 
-def _take_up(resolved: Path, job: Job, folder: Path) -> None:
+def _take_up(resolved: Path, job: Job, folder: Path, url: str) -> None:
     """Put what may differ from the last time into the saved configuration, from which alone the evaluator resumes.
 
     These shape no result: where the endpoint, its key, the data and the run folder are, and how much runs at once.
@@ -126,7 +138,8 @@ def _take_up(resolved: Path, job: Job, folder: Path) -> None:
     options = job.options
     try:
         config = json.loads(resolved.read_text("utf-8"))
-        config["client"] |= {"base_url": options.base_url, "api_key_var": options.api_key_var}
+        config["client"] |= {"base_url": url, "api_key_var": PASS_VAR}
+        config["env"]["agent"]["harness"] = {"id": "supersede-env", "request_timeout": _patience(options)}
         config["env"]["taskset"]["path"] = str(Path(options.path).resolve()) if options.path else None
         config |= {"max_concurrent": options.max_concurrent, "output_dir": str(folder.resolve())}
     except (ValueError, KeyError, TypeError):
@@ -134,13 +147,17 @@ def _take_up(resolved: Path, job: Job, folder: Path) -> None:
     write_atomic(resolved, json.dumps(config, indent=2))
 
 
+def _patience(options: argparse.Namespace) -> float:
+    """Seconds that the evaluator's harness waits: longer than all attempts of the relay, which says why it failed."""
+    return (RETRIES + 1) * (options.timeout + LONGEST_WAIT) + 60.0
+
+
 def _have_key(options: argparse.Namespace) -> None:
-    """The evaluator's client insists on a key. A server on this machine takes any; elsewhere it must be there."""
+    """A server on this machine takes any key; elsewhere it must be there."""
     if os.environ.get(options.api_key_var):
         return
     if urlsplit(options.base_url).hostname not in ("localhost", "127.0.0.1", "::1"):
         raise UserError(f"{options.api_key_var} is not set: export the endpoint's key, or name --api-key-var")
-    os.environ[options.api_key_var] = "none"
 
 
 def rows_of(traces: Path, job: Job) -> list[dict[str, Any]]:

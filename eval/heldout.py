@@ -21,6 +21,7 @@ from eval.baselines.note_takers import SYSTEMS, Start, starter
 from eval.locks import only_writer
 from eval.rows import RunFolder, RunInfo, code_version, describe, summarise
 from eval.stats import INVALID_EXIT
+from rewards.address import refuse_secrets
 from rewards.currency import GRADER_VERSION
 from rewards.errors import UserError
 from rewards.options import build
@@ -87,6 +88,7 @@ def parser() -> Parser:
     add("--seed", type=int, default=0, help="local: sampling seed")
     add("--batch-size", type=int, default=16, help="local: rollouts in lock-step (default 16)")
     add("--max-concurrent", type=int, default=16, help="endpoint: rollouts at once (default 16)")
+    add("--timeout", type=float, default=600.0, help="endpoint: seconds for one request (default 600)")
     add("--max-calls", type=int, help="refuse a run that needs more model calls than this")
     add("--stale-weight", type=float, default=0.5, help="lambda of the reward column (default 0.5)")
     return top
@@ -146,6 +148,8 @@ def _check(options: argparse.Namespace) -> None:
             raise UserError(f"--{name.replace('_', '-')} is {value}: give a positive number")
     if not 0 <= options.temperature < math.inf:
         raise UserError(f"--temperature is {options.temperature}: give 0 (greedy) or more")
+    if not 0 < options.timeout < math.inf:
+        raise UserError(f"--timeout is {options.timeout}: give a positive number of seconds")
     if not math.isfinite(options.stale_weight):
         raise UserError(f"--stale-weight is {options.stale_weight}: give a number")
     if options.system != "notes" and options.condition != "bounded":
@@ -159,6 +163,7 @@ def _check(options: argparse.Namespace) -> None:
 
 
 def _check_url(url: str) -> None:
+    refuse_secrets(url, "--base-url")
     if not url.startswith(("http://", "https://")):
         raise UserError(f"--base-url '{url}' does not begin with http:// or https://")
     try:

@@ -7,20 +7,31 @@ one-line reason, never an empty answer: an empty answer would be graded as wrong
 from __future__ import annotations
 
 import base64
+import json
 import os
 import re
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 
 from lme_v2_env.trajectory import SURROGATE
+from lme_v2_env.wire import Answer, TooLarge, Wire, pause
+from rewards.address import refuse_secrets, without_key
 from rewards.errors import UserError
 
-if TYPE_CHECKING:
-    import httpx
+RETRY_STATUS = frozenset({408, 409, 425, 429, *(status for status in range(500, 600) if status not in (501, 505))})
+"""Answers that may be different a moment later."""
 
-RETRY_STATUS = (408, 409, 429, 500, 502, 503, 504)
+RETRIES = 3
+
+LARGEST_REPLY = 4 << 20
+"""Bytes of a chat completion: 20,000 tokens of thinking are a tenth of it."""
+
+LARGEST_VECTORS = 256 << 20
+"""Bytes of a reply with embeddings."""
+
+SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 CONTEXT_LENGTH = re.compile(r"context[ _-]?(length|window)|maximum (context|model) len|too many tokens", re.IGNORECASE)
 """How endpoints word a refusal of a prompt that is longer than their window."""
@@ -32,6 +43,10 @@ class EndpointError(RuntimeError):
 
 class EmptyReply(EndpointError):
     """The endpoint answered, with nothing in it."""
+
+
+class Garbled(EndpointError):
+    """What came is no JSON: a page of some gateway, or a part of a reply."""
 
 
 class OverLong(EndpointError):
@@ -66,13 +81,14 @@ class Endpoint:
     api_key_var: str = "OPENAI_API_KEY"
     timeout: float = 600.0
     """Seconds for one request."""
-    retries: int = 3
+    retries: int = RETRIES
     """Further attempts after a lost connection or a status that means "later"."""
     backoff: float = 1.0
-    """Seconds before the first retry; doubles."""
-    _client: httpx.Client | None = field(default=None, repr=False, compare=False)
+    """Seconds before the first retry; doubles. A server's Retry-After is waited for, up to a minute."""
+    _wire: Wire = field(default_factory=Wire, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        refuse_secrets(self.base_url, f"the address of '{self.model}'")
         try:
             parts = urlsplit(self.base_url)
             good = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
@@ -85,12 +101,13 @@ class Endpoint:
         """Raise `UserError` when nobody listens there. Any answer will do: not every server has this route."""
         import httpx
 
+        url = f"{self.base_url.rstrip('/')}/models"
         try:
-            httpx.get(f"{self.base_url.rstrip('/')}/models", timeout=10.0)
+            self._wire.send("GET", url, {}, None, seconds=10.0, largest=LARGEST_REPLY)
         except (httpx.ConnectError, httpx.ConnectTimeout) as error:
-            host = urlsplit(self.base_url).netloc.rpartition("@")[2]  # an address may hold a password
+            host = urlsplit(self.base_url).netloc
             raise UserError(f"no server for '{self.model}' at {host}: {self._one_line(str(error))}") from error
-        except httpx.HTTPError:
+        except (httpx.HTTPError, TimeoutError, TooLarge):
             pass  # it listens; what it cannot do shows in the rows
 
     def complete(self, messages: list[dict[str, Any]], **sampling: Any) -> Completion:
@@ -118,8 +135,12 @@ class Endpoint:
         return Exchange(
             message=message if isinstance(message, dict) else {},
             finish_reason=finish if isinstance(finish, str) else None,
-            usage={name: count for name, count in counts.items() if type(count) is int},
+            usage={name: count for name, count in counts.items() if type(count) is int and 0 <= count < 1 << 53},
         )
+
+    def forward(self, payload: dict[str, Any]) -> dict[str, Any]:
+        """One chat completion of a request that is ready; the reply's object. Raises `EndpointError`."""
+        return self._post("chat/completions", payload)
 
     def embed(self, texts: list[str]) -> list[list[float]]:
         """One vector a text, in order. Raises `EndpointError`."""
@@ -133,31 +154,44 @@ class Endpoint:
             raise EndpointError(f"an embedding lacks {error}") from error
 
     def _post(self, route: str, payload: dict[str, Any], timeout: float | None = None) -> dict[str, Any]:
+        """The reply's object; tries again what may be different a moment later. Raises `EndpointError`."""
+        limit = self.timeout if timeout is None else timeout
+        # halves of characters have no bytes; a prompt may hold what another model wrote
+        body = SURROGATE.sub("\ufffd", json.dumps(payload, ensure_ascii=False)).encode()
+        reason, wait, asked, started = "", 0.0, 0, time.monotonic()
+        while asked <= self.retries:
+            if asked and timeout is not None and time.monotonic() - started + wait > timeout:
+                break
+            if asked:
+                time.sleep(wait)
+            asked += 1
+            try:
+                answer = self._sent(route, body, limit)
+            except _Lost as error:
+                reason, wait = str(error), pause(asked, self.backoff, None)
+                continue
+            if answer.status in RETRY_STATUS:
+                reason = f"status {answer.status}: {self._one_line(_text(answer))}"
+                wait = pause(asked, self.backoff, answer.retry_after)
+                continue
+            return self._body(answer)
+        raise EndpointError(f"{reason} ({asked} {'attempt' if asked == 1 else 'attempts'})")
+
+    def _sent(self, route: str, body: bytes, seconds: float) -> Answer:
+        """One attempt. Raises `_Lost`, or `EndpointError` for what another attempt would not mend."""
         import httpx
 
-        if self._client is None:
-            self._client = httpx.Client(timeout=self.timeout)
-        headers = {"Authorization": f"Bearer {self._key()}"}
+        headers = {"Authorization": f"Bearer {self._key()}", "Content-Type": "application/json"}
         url = f"{self.base_url.rstrip('/')}/{route}"
-        reason, started = "", time.monotonic()
-        for attempt in range(self.retries + 1):
-            if timeout is not None and time.monotonic() - started > timeout:
-                break
-            if attempt:
-                time.sleep(self.backoff * 2 ** (attempt - 1))
-            try:
-                response = self._client.post(url, json=payload, headers=headers, timeout=timeout or self.timeout)
-            except httpx.TimeoutException:
-                reason = f"no reply within {timeout or self.timeout:g} s"
-                continue
-            except httpx.HTTPError as error:
-                reason = f"{type(error).__name__}: {self._one_line(str(error))}"
-                continue
-            if response.status_code in RETRY_STATUS:
-                reason = f"status {response.status_code}: {self._one_line(response.text)}"
-                continue
-            return self._body(response)
-        raise EndpointError(f"{reason} ({self.retries + 1} attempts)")
+        largest = LARGEST_VECTORS if route == "embeddings" else LARGEST_REPLY
+        try:
+            return self._wire.send("POST", url, headers, body, seconds=seconds, largest=largest)
+        except (TimeoutError, httpx.TimeoutException):
+            raise _Lost(f"no reply within {seconds:g} s") from None
+        except httpx.HTTPError as error:
+            raise _Lost(f"{type(error).__name__}: {self._one_line(str(error))}") from error
+        except (TooLarge, httpx.InvalidURL) as error:
+            raise EndpointError(self._one_line(str(error))) from error
 
     def _key(self) -> str:
         key = os.environ.get(self.api_key_var, "").strip() or "none"
@@ -166,26 +200,35 @@ class Endpoint:
             raise EndpointError(f"the key in {self.api_key_var} holds characters that no header takes")
         return key
 
-    def _body(self, response: httpx.Response) -> dict[str, Any]:
-        if response.status_code != 200:
+    def _body(self, answer: Answer) -> dict[str, Any]:
+        text = _text(answer)
+        if answer.status != 200:
             # other refusals (a wrong key, an unknown field) concern every prompt: they are no over-long ones
-            wording = response.status_code < 500 and CONTEXT_LENGTH.search(response.text)
-            error = OverLong if response.status_code == 413 or wording else EndpointError
-            raise error(f"status {response.status_code}: {self._one_line(response.text)}")
+            wording = answer.status < 500 and CONTEXT_LENGTH.search(text)
+            error = OverLong if answer.status == 413 or wording else EndpointError
+            raise error(f"status {answer.status}: {self._one_line(text)}")
         try:
-            body = response.json()
+            body = json.loads(without_key(text, self._key()))
+            if SURROGATE_ESCAPE.search(answer.body):  # as escapes in JSON, halves of characters pass every decoder
+                body = json.loads(SURROGATE.sub("\ufffd", json.dumps(body, ensure_ascii=False)))
         except (ValueError, RecursionError):
-            kind = response.headers.get("content-type", "no content type")
-            raise EndpointError(f"not JSON ({kind}): {self._one_line(response.text)}") from None
+            raise Garbled(f"not JSON ({self._one_line(answer.kind)}): {self._one_line(text)}") from None
         if not isinstance(body, dict):
             raise EndpointError(f"expected an object, got {type(body).__name__}")
         return body
 
     def _one_line(self, text: str) -> str:
         """What the server said, without the key: some repeat it when they refuse it."""
-        key = self._key()
-        clean = text if key == "none" else text.replace(key, "(the key)")
-        return SURROGATE.sub("\ufffd", " ".join(clean.split())[:200])
+        return SURROGATE.sub("\ufffd", " ".join(without_key(text, self._key()).split())[:200])
+
+
+class _Lost(RuntimeError):
+    """No reply came; another attempt may bring one."""
+
+
+def _text(answer: Answer) -> str:
+    """As JSON has it: UTF-8, with or without a byte order mark."""
+    return answer.body.decode("utf-8-sig", errors="replace")
 
 
 def _said(value: Any) -> str:

@@ -20,12 +20,12 @@ OLD_API = version("verifiers").startswith("0.3.")
 BIN = Path(sys.executable).parent
 
 FAULTS = {
-    "500": "ProviderError: upstream 500",
+    "500": "status 500: ",
     "window": "over window",
-    "html": "malformed upstream response",
+    "html": "not JSON (text/html): <html>",
     "null": "the endpoint answered without content",
     "reasoning": "the reply is reasoning only",
-    "truncated": "malformed upstream response",
+    "truncated": "not JSON (application/json): ",
     "no-choices": "turn 2 of 4",
 }
 

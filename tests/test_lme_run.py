@@ -433,7 +433,7 @@ def test_a_trajectory_of_the_other_domain_is_refused(
         (["--reader", "extractive", "--retreival", "bm25"], "unknown option '--retreival'; did you mean '--retrieval'"),
         (["--reader", "extractive", "--plot", "x.gif"], "'x.gif' should end in one of .png, .svg, .pdf"),
         (["--reader", "m", "--base-url", "http://localhost:x/v1"], "endpoint 'http://localhost:x/v1' is no address"),
-        (["--reader", "m", "--base-url", "http://u:password@127.0.0.1:1/v1"], "no server for 'm' at 127.0.0.1:1: "),
+        (["--reader", "m", "--base-url", "http://u:password@127.0.0.1:1/v1"], "the address of 'm' holds a user"),
         (
             ["--reader", "extractive", "--embedder", "e", "--embed-base-url", "http://127.0.0.1:1/v1"],
             "no server for 'e' at",
