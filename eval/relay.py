@@ -2,7 +2,7 @@
 
 The evaluator is a program of its own. It writes what an endpoint says into traces and logs, keys included, it would
 wait for a reply for ever, and it knows no Retry-After. So it is given this server on loopback, and a pass in place of
-the key; requests and replies go through unchanged.
+the key; requests go through unchanged, and replies but for what `Endpoint.forward` mends.
 """
 
 from __future__ import annotations
@@ -24,6 +24,9 @@ GIVEN_UP = 424
 """Status for what the relay has tried often enough: the evaluator's harness does not try it again."""
 
 
+COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens")
+
+
 class Relay(ThreadingHTTPServer):
     """Serves on a free port of loopback. Other users of this machine have no pass."""
 
@@ -41,7 +44,10 @@ class Relay(ThreadingHTTPServer):
     def answer(self, payload: dict[str, Any]) -> tuple[int, str, str]:
         """(status, content type, text) for one completion."""
         try:
-            return 200, "application/json", json.dumps(self.endpoint.forward(payload))
+            reply = self.endpoint.forward(payload)
+            if not all(name in reply.get("usage", {}) for name in COUNTS):
+                reply.pop("usage", None)  # the evaluator takes whole counts or none
+            return 200, "application/json", json.dumps(reply)
         except OverLong as error:
             return 400, "text/plain", f"context length: {error}"  # words by which the evaluator knows it
         except Garbled as error:

@@ -31,6 +31,9 @@ LARGEST_REPLY = 4 << 20
 LARGEST_VECTORS = 256 << 20
 """Bytes of a reply with embeddings."""
 
+MOST_TOKENS = 1 << 53
+"""Counts from here on are none."""
+
 SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 CONTEXT_LENGTH = re.compile(r"context[ _-]?(length|window)|maximum (context|model) len|too many tokens", re.IGNORECASE)
@@ -65,7 +68,7 @@ class Completion:
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """The assistant's message as it came: what tool calls need."""
+    """The assistant's message as it came, but for content in parts, which is joined: what tool calls need."""
 
     message: dict[str, Any]
     finish_reason: str | None
@@ -126,21 +129,28 @@ class Endpoint:
         """One chat completion, the message untouched. `timeout` stands in for the endpoint's own, and no attempt begins
         after it. Raises `EndpointError`."""
         payload = {"model": self.model, "messages": messages, **options}
-        body = self._post("chat/completions", payload, timeout)
-        choices = body.get("choices")
-        if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
+        body = self.forward(payload, timeout)
+        if not body["choices"]:
             raise EndpointError("the reply has no choices")
-        message, counts, finish = choices[0].get("message"), body.get("usage"), choices[0].get("finish_reason")
-        counts = counts if isinstance(counts, dict) else {}
-        return Exchange(
-            message=message if isinstance(message, dict) else {},
-            finish_reason=finish if isinstance(finish, str) else None,
-            usage={name: count for name, count in counts.items() if type(count) is int and 0 <= count < 1 << 53},
-        )
+        choice = body["choices"][0]
+        finish = choice.get("finish_reason")
+        return Exchange(choice["message"], finish if isinstance(finish, str) else None, body.get("usage", {}))
 
-    def forward(self, payload: dict[str, Any]) -> dict[str, Any]:
-        """One chat completion of a request that is ready; the reply's object. Raises `EndpointError`."""
-        return self._post("chat/completions", payload)
+    def forward(self, payload: dict[str, Any], timeout: float | None = None) -> dict[str, Any]:
+        """One chat completion of a request that is ready; the reply's object, brought into the documented form.
+
+        Servers send content in parts, counts of tokens that are none, choices without a message; all but the answer
+        may be missing. Raises `EndpointError`.
+        """
+        body = self._post("chat/completions", payload, timeout)
+        choices, usage = body.get("choices"), body.get("usage")
+        choices = [choice for choice in choices if isinstance(choice, dict)] if isinstance(choices, list) else []
+        body["choices"] = [choice | {"message": _sound(choice.get("message"))} for choice in choices]
+        if isinstance(usage, dict):
+            body["usage"] = {name: n for name, n in usage.items() if type(n) is int and 0 <= n < MOST_TOKENS}
+        else:
+            body.pop("usage", None)
+        return body
 
     def embed(self, texts: list[str]) -> list[list[float]]:
         """One vector a text, in order. Raises `EndpointError`."""
@@ -158,21 +168,21 @@ class Endpoint:
         limit = self.timeout if timeout is None else timeout
         # halves of characters have no bytes; a prompt may hold what another model wrote
         body = SURROGATE.sub("\ufffd", json.dumps(payload, ensure_ascii=False)).encode()
-        reason, wait, asked, started = "", 0.0, 0, time.monotonic()
+        reason, retry_after, asked, started = "", None, 0, time.monotonic()
         while asked <= self.retries:
-            if asked and timeout is not None and time.monotonic() - started + wait > timeout:
-                break
             if asked:
+                wait = pause(asked, self.backoff, retry_after)
+                if timeout is not None and time.monotonic() - started + wait > timeout:
+                    break
                 time.sleep(wait)
             asked += 1
             try:
                 answer = self._sent(route, body, limit)
             except _Lost as error:
-                reason, wait = str(error), pause(asked, self.backoff, None)
+                reason, retry_after = str(error), None
                 continue
             if answer.status in RETRY_STATUS:
-                reason = f"status {answer.status}: {self._one_line(_text(answer))}"
-                wait = pause(asked, self.backoff, answer.retry_after)
+                reason, retry_after = f"status {answer.status}: {self._one_line(_text(answer))}", answer.retry_after
                 continue
             return self._body(answer)
         raise EndpointError(f"{reason} ({asked} {'attempt' if asked == 1 else 'attempts'})")
@@ -231,11 +241,20 @@ def _text(answer: Answer) -> str:
     return answer.body.decode("utf-8-sig", errors="replace")
 
 
+def _sound(message: Any) -> dict[str, Any]:
+    """The message with a text for content, or None."""
+    if not isinstance(message, dict):
+        return {"role": "assistant", "content": None}
+    content = message.get("content")
+    if isinstance(content, list):
+        texts = [part.get("text") for part in content if isinstance(part, dict)]
+        content = "".join(text for text in texts if isinstance(text, str))
+    return message | {"content": content if isinstance(content, str) else None}
+
+
 def _said(value: Any) -> str:
-    """The text of a message's field: a string, or the text parts of a list; empty when there is none."""
-    if isinstance(value, list):
-        value = "".join(_said(part.get("text")) for part in value if isinstance(part, dict))
-    return SURROGATE.sub("\ufffd", value) if isinstance(value, str) and value.strip() else ""
+    """The text of a message's field; empty when there is none."""
+    return value if isinstance(value, str) and value.strip() else ""
 
 
 def text_part(text: str) -> dict[str, Any]:
