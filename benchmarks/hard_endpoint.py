@@ -2,10 +2,10 @@
 
     python -m benchmarks.hard_endpoint [--scale 1.0] [--every 20]
 
-Each part is a command as users run it, against `tests.hostile_endpoint`. What is checked: it ends within its time, every
-row is valid JSON in UTF-8 and scored or unscored with a reason, more than 2 % unscored is INVALID (exit 3), no key is in
-any byte of the run or of what the command says, and no attempt comes sooner than Retry-After asked for. A second start
-against an honest endpoint must score what is left.
+Each part is a command as users run it, against `tests.hostile_endpoint`. What is checked: it ends, every row is valid
+JSON in UTF-8 and scored or unscored with a reason, more than 2 % unscored is INVALID (exit 3), no key is in any byte of
+the run or of what the command says, and no attempt comes sooner than Retry-After asked for. A second start against an
+honest endpoint must score what is left.
 """
 
 from __future__ import annotations
