@@ -5,7 +5,6 @@ Figure 8 counts commands a question by kind, figure 9 shares of the kinds in eac
 
 from __future__ import annotations
 
-import json
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -15,7 +14,9 @@ from typing import Any
 from eval.arguments import Parser
 from eval.baselines.coding.accounting import Kind, by_round, mean_counts
 from eval.pictures import load_pyplot
+from eval.row_shape import LME, refuse_misshapen
 from eval.rows import ROWS_FILE
+from rewards import strict_json
 from rewards.errors import UserError
 
 PUBLISHED = (
@@ -108,7 +109,12 @@ def _rows(folder: Path) -> Rows:
     file = folder / ROWS_FILE
     if not file.is_file():
         raise UserError(f"{folder}: no {ROWS_FILE} in it: give a system's folder below --out of python -m eval lme-v2")
-    rows = [json.loads(line) for line in file.read_text("utf-8").split("\n") if line.strip()]
+    try:
+        rows = [strict_json.loads(line) for line in file.read_bytes().split(b"\n") if line.strip()]
+    except ValueError as error:
+        raise UserError(f"{file} is damaged: {error}") from None
+    for number, row in enumerate(rows, 1):
+        refuse_misshapen(row, LME, f"{file}, row {number}")
     if not any((row.get("gathered") or {}).get("tools") for row in rows):
         raise UserError(f"{folder}: its rows count no commands: it is no coding agent's run")
     return rows

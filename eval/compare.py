@@ -26,6 +26,7 @@ from eval.stats import (
     paired_bootstrap,
     wilson,
 )
+from rewards import strict_json
 from rewards.errors import UserError
 
 MUST_MATCH = ("task_set", "grader_version")
@@ -167,8 +168,8 @@ def load_run(folder: Path) -> Run:
     """Read and check one run. Raises `UserError` for anything missing, cut short, doubled or malformed."""
     text = _read(folder / "run.json")
     try:
-        info = json.loads(text)
-    except json.JSONDecodeError as error:
+        info = strict_json.loads(text)
+    except ValueError as error:
         raise UserError(f"{folder / 'run.json'} is damaged: {error}") from error
     if not isinstance(info, dict):
         raise UserError(f"{folder / 'run.json'}: expected an object")
@@ -176,7 +177,7 @@ def load_run(folder: Path) -> Run:
         if info.get(key) is None:
             raise UserError(f"{folder / 'run.json'}: '{key}' is missing")
     samples, excluded = info.get("samples"), info.get("excluded")
-    if samples is not None and (type(samples) is not int or samples < 1):
+    if samples is not None and (type(samples) is not int or not 1 <= samples < 10**9):
         raise UserError(f"{folder / 'run.json'}: 'samples' is {samples!r}, not a number of repeats")
     if excluded is not None and not (isinstance(excluded, list) and all(isinstance(pair, list) for pair in excluded)):
         raise UserError(f"{folder / 'run.json'}: 'excluded' is no list of pairs")
@@ -203,8 +204,8 @@ def _read(file: Path) -> str:
 
 def _row(line: str, where: str) -> Row:
     try:
-        record = json.loads(line)
-    except json.JSONDecodeError:
+        record = strict_json.loads(line)
+    except ValueError:
         raise UserError(f"{where}: no valid JSON; the file is truncated or damaged") from None
     missing = [key for key in ROW_KEYS if not isinstance(record, dict) or key not in record]
     if missing:

@@ -21,6 +21,7 @@ from typing import Any
 from eval.arguments import Parser, answered, picture
 from eval.lme_metrics import join, overview
 from eval.pictures import load_pyplot
+from rewards import strict_json
 from rewards.errors import UserError, refuse_unknown
 
 T_MIN, T_MAX = 1.0, 200.0
@@ -175,7 +176,7 @@ def point_of_runs(text: str) -> Operating:
     for folder in pair:
         file = Path(folder) / "aggregated_metrics.json"
         try:
-            parts.append(json.loads(file.read_text("utf-8")))
+            parts.append(strict_json.loads(file.read_bytes()))
         except FileNotFoundError:
             raise UserError(f"{file}: no such file") from None
         except (OSError, ValueError) as error:

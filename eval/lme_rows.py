@@ -11,6 +11,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from eval.row_shape import LME
 from eval.rows import RunFolder
 from eval.stats import UNSCORED_LIMIT, Interval, wilson
 from lme_v2_env.dataset import Dataset
@@ -41,7 +42,7 @@ class LmeRun:
 
 def open_run(folder: Path, info: LmeRun) -> RunFolder:
     """The run's folder, new or taken up again. Raises `UserError` when another configuration made it."""
-    return RunFolder.open(folder, info)
+    return RunFolder.open(folder, info, LME)
 
 
 @cache

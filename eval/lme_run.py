@@ -17,7 +17,8 @@ from typing import Any
 from eval.baselines import System
 from eval.lme_rows import context_file, recalled
 from eval.progress import Progress
-from eval.rows import RunFolder, write_atomic
+from eval.row_shape import READ, fits
+from eval.rows import ROWS_FILE, RunFolder, write_atomic
 from lme_v2_env.chat import EndpointError
 from lme_v2_env.dataset import Dataset
 from lme_v2_env.judge import LmeJudge
@@ -27,7 +28,7 @@ from lme_v2_env.memory.embed import BadVectors
 from lme_v2_env.memory.store import signature
 from lme_v2_env.reader import Reader, Reading
 from lme_v2_env.trajectory import Question, QuestionView
-from rewards import lme_v2
+from rewards import lme_v2, strict_json
 from rewards.errors import UserError
 
 MEMORIES = "memories.json"
@@ -59,8 +60,12 @@ def play(job: Job, folder: RunFolder) -> None:
     Where only the judge failed, only the judge is asked again: the reader's answer is kept.
     """
     found = folder.read()
+    known = {question.id for question in job.questions}
+    stray = next((row["id"] for row in found if row["id"] not in known), None)
+    if stray is not None:
+        raise UserError(f"{folder.folder}: row '{stray}' in {ROWS_FILE} is of no question of this run: delete its line")
     kept = [row for row in found if row["scored"]]
-    unjudged = [row for row in found if not row["scored"] and row.get("response") is not None]
+    unjudged = [row for row in found if not row["scored"] and job.judge and fits(row, READ)]
     if len(kept) + len(unjudged) < len(found):
         folder.replace([*kept, *unjudged])
     with Progress(f"questions ({job.system.name})", len(job.questions)) as progress:
@@ -198,7 +203,10 @@ def _note_memory(folder: RunFolder, memory: Memory, trajectories: int, started: 
         written = [row for kept in memory.inserted.values() for rows in kept.records.values() for row in rows]
         entry["template_fallbacks"] = sum(row.get("fallback", False) for row in written)
     file = folder.folder / MEMORIES
-    entries = json.loads(file.read_text("utf-8")) if file.is_file() else []
+    try:
+        entries = list(strict_json.loads(file.read_bytes())) if file.is_file() else []
+    except (ValueError, TypeError):
+        raise UserError(f"{file} is damaged: delete it") from None
     write_atomic(file, json.dumps([*entries, entry], indent=1) + "\n")
 
 

@@ -19,6 +19,7 @@ from eval.compare import load_run
 from eval.local_model import adapter_sha256
 from eval.rows import ROWS_FILE, RUN_FILE, summarise
 from eval.stats import UNSCORED_LIMIT, Interval, mcnemar_exact, paired_bootstrap, permutation_test, wilson
+from rewards import strict_json
 from rewards.errors import UserError
 
 EXAMPLE = """example:
@@ -148,7 +149,7 @@ def _evaluation(folder: Path, label: str, adapter: Path | None = None) -> Evalua
     if not (folder / RUN_FILE).is_file() or not (folder / ROWS_FILE).is_file():
         return None
     try:
-        info = json.loads((folder / RUN_FILE).read_text("utf-8"))
+        info = strict_json.loads((folder / RUN_FILE).read_bytes())
         total = int(info["n"]) * int(info["samples"])
     except (ValueError, KeyError, TypeError) as error:
         raise UserError(f"{folder / RUN_FILE} is damaged: {type(error).__name__} {error}") from error
@@ -174,7 +175,7 @@ def _lines(file: Path) -> list[dict[str, Any]]:
     rows = []
     for number, line in enumerate(file.read_bytes().split(b"\n")[:-1], 1):
         try:
-            rows += [json.loads(line)] if line else []
+            rows += [strict_json.loads(line)] if line else []
         except ValueError:
             raise UserError(f"{file}, line {number} is damaged: no valid JSON") from None
     return rows

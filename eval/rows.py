@@ -17,8 +17,10 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
+from eval.row_shape import MEND, SUPERSEDE, Shape, refuse_misshapen
 from eval.stats import UNSCORED_LIMIT, wilson
 from lme_v2_env.trajectory import SURROGATE
+from rewards import strict_json
 from rewards.currency import GRADER_VERSION
 from rewards.errors import UserError
 from supersede_env.diagnosis import DIAGNOSES, diagnose
@@ -136,16 +138,16 @@ class RecordedInfo(Protocol):
 class RunFolder:
     """One condition's run folder. `open` refuses a folder that another configuration made."""
 
-    def __init__(self, folder: Path, info: RecordedInfo) -> None:
-        self.folder, self.info = folder, info
+    def __init__(self, folder: Path, info: RecordedInfo, shape: Shape = SUPERSEDE) -> None:
+        self.folder, self.info, self.shape = folder, info, shape
 
     @classmethod
-    def open(cls, folder: Path, info: RecordedInfo) -> RunFolder:
+    def open(cls, folder: Path, info: RecordedInfo, shape: Shape = SUPERSEDE) -> RunFolder:
         """Create the folder, or take up the one that an equal invocation left. Raises `UserError`."""
         file = folder / RUN_FILE
         if file.is_file():
             try:
-                before = dict(json.loads(file.read_text("utf-8")))
+                before = dict(strict_json.loads(file.read_bytes()))
             except (ValueError, TypeError):
                 raise UserError(f"{file} is damaged: give another --out, or delete the folder") from None
             now = asdict(info)
@@ -159,10 +161,13 @@ class RunFolder:
         else:
             folder.mkdir(parents=True, exist_ok=True)
             write_atomic(file, json.dumps(asdict(info), indent=2) + "\n")
-        return cls(folder, info)
+        return cls(folder, info, shape)
 
     def read(self) -> list[dict[str, Any]]:
-        """The rows so far. A last line that a killed writer left unfinished is cut off, so that it is made again."""
+        """The rows so far. A last line that a killed writer left unfinished is cut off, so that it is made again.
+
+        Raises `UserError` for a line that is no row, and for a row that is there twice.
+        """
         file = self.folder / ROWS_FILE
         if not file.is_file():
             return []
@@ -171,15 +176,21 @@ class RunFolder:
         if whole < len(data):
             with file.open("r+b") as handle:
                 handle.truncate(whole)
-        rows = []
+        rows: dict[tuple[str, Any], dict[str, Any]] = {}
         for number, line in enumerate(data[:whole].split(b"\n"), 1):
+            if not line.strip():
+                continue
+            where = f"{file}, line {number}"
             try:
-                rows += [json.loads(line)] if line else []
+                row = strict_json.loads(line)
             except ValueError:
-                raise UserError(
-                    f"{file}, line {number} is damaged: delete that line, and the same command makes its row again"
-                ) from None
-        return rows
+                raise UserError(f"{where} is damaged: {MEND}") from None
+            refuse_misshapen(row, self.shape, where)
+            key = (row["id"], row.get("sample") if self.shape is SUPERSEDE else None)
+            if key in rows:
+                raise UserError(f"{where}: row '{row['id']}' is there twice; {MEND}")
+            rows[key] = row
+        return list(rows.values())
 
     def append(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Add rows so that a crash leaves whole lines, at most the last one torn."""

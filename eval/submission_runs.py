@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rewards import strict_json
 from rewards.errors import UserError
 
 DOMAINS = ("web", "enterprise")
@@ -93,7 +94,7 @@ def read_json(file: Path) -> dict[str, Any]:
 
 def _load(file: Path) -> Any:
     try:
-        return json.loads(file.read_text("utf-8"))
+        return strict_json.loads(file.read_bytes())
     except FileNotFoundError:
         raise UserError(f"{file}: no such file") from None
     except (OSError, ValueError) as error:
@@ -140,7 +141,7 @@ def read_rows(file: Path) -> list[dict[str, Any]]:
         if not line.strip():
             continue
         try:
-            row = json.loads(line)
+            row = strict_json.loads(line)
         except ValueError:
             raise UserError(f"{file}, line {number}: no valid JSON (cut, or an unescaped line separator)") from None
         if not isinstance(row, dict):

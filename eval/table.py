@@ -16,6 +16,7 @@ from typing import Any
 from eval.arguments import Parser, answered, picture
 from eval.compare import load_run
 from eval.pictures import load_pyplot
+from eval.row_shape import number
 from eval.rows import ROWS_FILE, RUN_FILE, Summary, summarise
 from rewards.errors import UserError
 
@@ -85,11 +86,13 @@ def _refuse_malformed(row: dict[str, Any], names: set[str], where: str) -> None:
     """What `compare` does not read and the table does: metrics of the same names in every row, and the tags."""
     metrics, tags = row.get("metrics"), row.get("tags") or {}
     numbers = metrics if isinstance(metrics, dict) else {}
-    bad = [name for name in names | set(numbers) if not isinstance(numbers.get(name), (int, float))]
+    bad = [name for name in names | set(numbers) if not number(numbers.get(name))]
     if bad:
         raise UserError(f"{where}: 'metrics' holds no number '{min(bad)}'")
     if not isinstance(tags, dict) or not isinstance(tags.get("sessions_after_update", 0), int | None):
         raise UserError(f"{where}: 'tags' holds no number of sessions after the update")
+    if not isinstance(row.get("diagnosis"), str | None):
+        raise UserError(f"{where}: 'diagnosis' is {row['diagnosis']!r}, not a word")
 
 
 def render(columns: Sequence[Column]) -> list[str]:

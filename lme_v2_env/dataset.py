@@ -14,10 +14,11 @@ import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
-from lme_v2_env.trajectory import EvidencePoint, Question, Trajectory, question_from, trajectory_from
+from lme_v2_env.trajectory import LARGEST_PICTURE, EvidencePoint, Question, Trajectory, question_from, trajectory_from
+from rewards import strict_json
 from rewards.errors import UserError, refuse_unknown
 
 TIERS = ("small", "medium", "whole")
@@ -26,6 +27,8 @@ TRAJECTORY_NAMES = ("trajectories.jsonl", "trajectories.jsonl.xz")
 
 EVIDENCE_NAMES = ("evidence.json", "official_questions_with_evidence.json")
 """Files `[{question_id, evidence: [{trajectory_id, state_index, line?}]}]`; the published data has none."""
+
+MOST_STATES = 1 << 31
 
 LEADING_ID = re.compile(rb'^\s*\{\s*"id"\s*:\s*"([ !#-\[\]-~]+)"\s*,')
 """A row that begins with its id, in plain ASCII, need not be parsed to be indexed; all published rows do."""
@@ -105,15 +108,22 @@ class TrajectoryFile:
         return trajectory
 
     def screenshot(self, name: str) -> Path:
-        """A state's picture: an absolute path, below the file's folder, or in its screenshots/. Raises `UserError`."""
-        given = Path(name)
-        candidates = (given,) if given.is_absolute() else (self.folder / given, self.folder / "screenshots" / given)
+        """A state's picture, below the file's folder or in its screenshots/. Raises `UserError`.
+
+        A path that leads elsewhere is refused: the file would be sent to a model.
+        """
+        given = PurePosixPath(name)
+        if given.is_absolute() or ".." in given.parts or "\0" in name:
+            raise UserError(f"{self.label}: screenshot {name!r} leaves the folder of the trajectories")
+        candidates = (self.folder / given, self.folder / "screenshots" / given)
         found = next((path for path in candidates if path.is_file()), None)
         if found is None:
             raise UserError(
                 f"{self.label}: screenshot '{name}' is missing: fetch it (python -m lme_v2_env.download DIR "
                 "--screenshots); without --images none is needed"
             )
+        if found.stat().st_size > LARGEST_PICTURE:
+            raise UserError(f"{self.label}: screenshot '{name}' is larger than {LARGEST_PICTURE >> 20} MiB")
         return found
 
 
@@ -199,8 +209,8 @@ def load_questions(file: Path) -> tuple[Question, ...]:
 def parsed(data: bytes, where: str) -> Any:
     """JSON in UTF-8, with or without a byte order mark. Raises `UserError`."""
     try:
-        return json.loads(data)
-    except (ValueError, RecursionError) as error:  # also bytes that are no UTF-8, and numbers of 5,000 digits
+        return strict_json.loads(data)
+    except ValueError as error:  # also bytes that are no UTF-8, and numbers of 5,000 digits
         raise UserError(f"{where}: not valid JSON ({error})") from error
 
 
@@ -210,26 +220,40 @@ def load_evidence(folder: Path) -> dict[str, tuple[EvidencePoint, ...]]:
     if file is None:
         return {}
     rows = parsed(file.read_bytes(), file.name)
-    try:
-        return {row["question_id"]: tuple(_point(point) for point in row["evidence"]) for row in rows}
-    except (KeyError, TypeError, ValueError) as error:
-        raise UserError(f"{file.name} cannot be read: {type(error).__name__} {error}") from error
+    if not isinstance(rows, list):
+        raise UserError(f"{file.name}: expected a list of questions with their evidence")
+    found: dict[str, tuple[EvidencePoint, ...]] = {}
+    for number, row in enumerate(rows):
+        where = f"{file.name}, entry {number}"
+        name, points = (row.get("question_id"), row.get("evidence")) if isinstance(row, dict) else (None, None)
+        if not isinstance(name, str) or not isinstance(points, list):
+            raise UserError(f"{where}: expected an object with a text 'question_id' and a list 'evidence'")
+        if name in found:
+            raise UserError(f"{where}: question_id '{name}' is there twice")
+        found[name] = tuple(_point(point, f"{where} ({name})") for point in points)
+    return found
 
 
-def _point(point: Mapping[str, Any]) -> EvidencePoint:
-    index, line = point["state_index"], point.get("line")
-    if type(index) is not int or index < 0:
-        raise ValueError(f"state_index {index!r} is no index from 0")
+def _point(point: Any, where: str) -> EvidencePoint:
+    if not isinstance(point, dict):
+        raise UserError(f"{where}: 'evidence' holds {point!r}, not an object")
+    name, index, line = point.get("trajectory_id"), point.get("state_index"), point.get("line")
+    if not isinstance(name, str):
+        raise UserError(f"{where}: trajectory_id {name!r} is no text")
+    if type(index) is not int or not 0 <= index < MOST_STATES:
+        raise UserError(f"{where}: state_index {index!r} is no index from 0")
     if line is not None and not isinstance(line, str):
-        raise ValueError(f"line {line!r} is no text")
-    return EvidencePoint(str(point["trajectory_id"]), index, line)
+        raise UserError(f"{where}: line {line!r} is no text")
+    return EvidencePoint(name, index, line)
 
 
 def _check_evidence(evidence: Mapping[str, Sequence[EvidencePoint]], trajectories: TrajectoryFile) -> None:
     for question_id, points in evidence.items():
         for point in points:
             if point.trajectory_id not in trajectories:
-                raise UserError(f"evidence of {question_id}: trajectory '{point.trajectory_id}' is not in the file")
+                raise UserError(
+                    f"evidence of {question_id}: trajectory_id {point.trajectory_id!r} is not in {trajectories.label}"
+                )
 
 
 def _first(rows: tuple[Question, ...], limit: int | None) -> tuple[Question, ...]:

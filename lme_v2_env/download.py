@@ -12,10 +12,12 @@ import os
 import shutil
 import sys
 import tarfile
+import zlib
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from lme_v2_env.dataset import load_questions
+from lme_v2_env.trajectory import LARGEST_PICTURE
 from rewards.errors import UserError
 
 HUB_DATASET = "xiaowu0162/longmemeval-v2"
@@ -106,8 +108,11 @@ def unpack_screenshots(folder: Path) -> int:
             partial = source / f".{name}.{os.getpid()}"
             try:
                 with tarfile.open(archive) as tar:
-                    tar.extractall(partial, filter="data")
-            except (tarfile.TarError, EOFError, OSError) as error:
+                    tar.extractall(partial, filter=_picture)
+            except UserError:
+                shutil.rmtree(partial, ignore_errors=True)
+                raise
+            except (tarfile.TarError, EOFError, OSError, zlib.error) as error:
                 shutil.rmtree(partial, ignore_errors=True)
                 raise UserError(f"{archive.name} cannot be unpacked: {error}") from error
             inner = partial / name
@@ -118,6 +123,15 @@ def unpack_screenshots(folder: Path) -> int:
     if not target.is_dir():
         raise UserError(f"{source}: no screenshots in it ({', '.join(SCREENSHOTS)})")
     return placed
+
+
+def _picture(member: tarfile.TarInfo, folder: str) -> tarfile.TarInfo:
+    """A folder or a file of a picture's size below `folder`; anything else is refused, links too: none is published."""
+    if not (member.isdir() or member.isfile()):
+        raise UserError(f"{member.name!r} in the archive is neither a file nor a folder")
+    if member.size > LARGEST_PICTURE:
+        raise UserError(f"{member.name!r} in the archive is larger than {LARGEST_PICTURE >> 20} MiB")
+    return tarfile.data_filter(member, folder)
 
 
 def _place(child: Path, target: Path, replace: bool) -> bool:

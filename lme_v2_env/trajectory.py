@@ -25,6 +25,9 @@ OUTCOMES = ("success", "failure")
 SURROGATE = re.compile("[\ud800-\udfff]")
 """Halves of characters, which JSON can carry but no file, endpoint or tokenizer takes; replaced at the door."""
 
+LARGEST_PICTURE = 32 << 20
+"""Bytes of a picture that is sent to a model; a screenshot has one or two million."""
+
 QUESTION_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
 
 QUESTION_TYPES = (
@@ -126,6 +129,8 @@ class Question:
         if self.image is None:
             return QuestionView(self.text)
         try:
+            if self.image.stat().st_size > LARGEST_PICTURE:
+                raise UserError(f"question image {self.image.name} is larger than {LARGEST_PICTURE >> 20} MiB")
             return QuestionView(self.text, self.image.read_bytes())
         except OSError as error:
             raise UserError(f"question image {self.image.name} cannot be read: {error.strerror}") from error
@@ -167,8 +172,8 @@ def question_from(row: Any, folder: Path, where: str) -> Question:
     if not isinstance(row, dict):
         raise UserError(f"{where}: expected an object, got {_kind(row)}")
     image = _optional(row, "image", where)
-    if image and (PurePosixPath(image).is_absolute() or ".." in PurePosixPath(image).parts):
-        raise UserError(f"{where}: field 'image' is '{image}', which leaves the folder of the questions")
+    if image and (PurePosixPath(image).is_absolute() or ".." in PurePosixPath(image).parts or "\0" in image):
+        raise UserError(f"{where}: field 'image' is {image!r}, which leaves the folder of the questions")
     name = _text(row, "id", where)
     if not QUESTION_ID.fullmatch(name):
         raise UserError(
@@ -202,10 +207,13 @@ def _state(raw: Any, index: int, where: str) -> State:
     source = raw | seen if isinstance(seen, dict) else raw
     tree = "accessibility_tree" if "accessibility_tree" in source else "text"
     thought = "thought" if "thought" in source else "thoughts"
+    for name in ("step", "state_index"):
+        if source.get(name) is not None and type(source[name]) is not int:
+            raise UserError(f"{where}: field '{name}' should be a whole number or null, got {_kind(source[name])}")
     step = source.get("step")
     return State(
         index=index,
-        step=step if isinstance(step, int) and not isinstance(step, bool) else index,
+        step=index if step is None else step,
         url=_text(source, "url", where, default=""),
         action=_optional(source, "action", where),
         thought=_optional(source, thought, where),

@@ -19,7 +19,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from rewards import strict_json
+from rewards.address import refuse_secrets, without_key
 from rewards.currency import Verdict
+from rewards.errors import UserError
 
 Messages = list[dict[str, str]]
 Complete = Callable[[Messages], str]
@@ -135,8 +138,9 @@ def openai_completer(
                 max_tokens=max_tokens,
                 response_format={"type": "json_object"},
             )
-        except OpenAIError as error:
-            raise EndpointError(f"{type(error).__name__}: {error}") from error
+        except (OpenAIError, ValueError, RecursionError) as error:  # the latter two: a reply that is no JSON
+            reason = " ".join(without_key(str(error), api_key).split())[:300]
+            raise EndpointError(f"{type(error).__name__}: {reason}") from None
         content = reply.choices[0].message.content if reply.choices else None
         if not content:
             raise EndpointError("an empty reply")
@@ -223,6 +227,33 @@ def audit(judge: Judge, probes: Sequence[Probe]) -> Audit:
     return Audit(tuple(accepted), len(probes), unscored, {k: (a, n) for k, (a, n) in by_kind.items()})
 
 
+def read_rows(file: Path) -> list[dict[str, Any]]:
+    """Rows with ``question``, ``gold`` and ``stale``. Raises `UserError` naming the line and the field."""
+    rows = []
+    try:
+        lines = file.read_bytes().split(b"\n")
+    except OSError as error:
+        raise UserError(f"{file} cannot be read: {error.strerror}") from None
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        where = f"{file.name}, line {number}"
+        try:
+            row = strict_json.loads(line)
+            json.dumps(row, ensure_ascii=False).encode()
+        except ValueError as error:  # UnicodeEncodeError, too: half of a character
+            raise UserError(f"{where}: {error}") from None
+        if not isinstance(row, dict):
+            raise UserError(f"{where}: expected an object")
+        for name, kind in (("question", str), ("gold", str | int | float | None), ("stale", list | None)):
+            if not isinstance(row.get(name), kind):
+                raise UserError(f"{where}: '{name}' is {row.get(name)!r:.60}")
+        rows.append(row)
+    if not any(row.get("gold") for row in rows):
+        raise UserError(f"{file}: no row with a question and a gold answer")
+    return rows
+
+
 def run(args: list[str]) -> int:
     """Entry of ``judge-audit``. 0: the judge may grade; 2: bad arguments; 3: refused."""
     parser = argparse.ArgumentParser(prog="python -m eval judge-audit", description=__doc__.split("\n\n")[1])
@@ -232,8 +263,12 @@ def run(args: list[str]) -> int:
     parser.add_argument("--api-key-var", default="OPENAI_API_KEY", help="environment variable that holds the key")
     parser.add_argument("--limit", type=int, default=60, help="about how many probes to send (default 60)")
     options = parser.parse_args(args)
-    with options.rows.open(encoding="utf-8") as file:
-        rows = [json.loads(line) for line in file if line.strip()]
+    try:
+        refuse_secrets(options.base_url, "--base-url")
+        rows = read_rows(options.rows)
+    except UserError as error:
+        print(f"judge-audit: {error}", file=sys.stderr)
+        return 2
     key = os.environ.get(options.api_key_var, "")
     judge = Judge(openai_completer(options.base_url, options.model, api_key=key), options.model)
     result = audit(judge, build_probes(rows, limit=options.limit))

@@ -11,6 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from rewards import strict_json
 from rewards.errors import UserError, refuse_unknown
 from supersede_env.episode import Episode, has_gold, refuse_half_characters
 from supersede_env.longmemeval import Loaded, load_longmemeval, refuse_doubled
@@ -109,8 +110,8 @@ def _own_file(file: Path, num_episodes: int | None) -> Loaded:
             continue
         where = f"{file.name}, line {number}"
         try:
-            record = json.loads(line)
-        except (ValueError, RecursionError) as error:  # no JSON, a number of thousands of digits, endless nesting
+            record = strict_json.loads(line)
+        except ValueError as error:  # no JSON, a number of thousands of digits, endless nesting
             raise UserError(f"{where}: {error}") from error
         if not isinstance(record, dict):
             raise UserError(f"{where}: expected an object")

@@ -107,7 +107,7 @@ class Episode:
             stale=tuple(_value(value, "stale", name) for value in _optional(record, "stale", list, [], name)),
             asks=asks,
             abstain=_optional(record, "abstain", bool, False, name),
-            evidence=_evidence(_optional(record, "evidence", list, [], name), position, name),
+            evidence=_evidence(_optional(record, "evidence", list, [], name), position, sessions, name),
             source=_optional(record, "source", str, "", name),
             tags=dict(_optional(record, "tags", dict, {}, name)),
         )
@@ -174,13 +174,17 @@ def _optional(record: Mapping[str, Any], key: str, kind: type[ValueT], default: 
     return value
 
 
-def _evidence(pairs: list[Any], position: Mapping[int, int], name: str) -> tuple[tuple[int, int], ...]:
+def _evidence(
+    pairs: list[Any], position: Mapping[int, int], sessions: Sequence[Session], name: str
+) -> tuple[tuple[int, int], ...]:
     """[session, turn] pairs, the session's number moved from file order to date order."""
     for pair in pairs:
         if not isinstance(pair, list) or [type(part) for part in pair] != [int, int] or pair[0] not in position:
             raise UserError(
                 f"row {name}: 'evidence' holds {pair!r}, not [session, turn] with sessions 0 to {len(position) - 1}"
             )
+        if not 0 <= pair[1] < len(sessions[pair[0]].turns):
+            raise UserError(f"row {name}: 'evidence' holds {pair!r}, but session {pair[0]} has no such turn")
     return tuple((position[session], turn) for session, turn in pairs)
 
 

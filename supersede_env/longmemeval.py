@@ -19,6 +19,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal
 
+from rewards import strict_json
 from rewards.errors import UserError
 from supersede_env.episode import Episode, has_gold, parse_date, refuse_half_characters
 
@@ -92,8 +93,13 @@ def load_longmemeval(split: Split, *, path: str | Path | None = None, exclusions
         elif not has_gold({"gold": row.get("answer")}):
             unscorable.append((row_id, "no gold answer"))
         else:
-            record = to_record(row, annotations.get(row_id, {}), split, f"{file.name}, row {row_id}")
-            episodes.append(Episode.from_record(record))
+            where = f"{file.name}, row {row_id}"
+            record = to_record(row, annotations.get(row_id, {}), split, where)
+            try:
+                episodes.append(Episode.from_record(record))
+            except UserError as error:
+                text = str(error).removeprefix(f"row {row_id}: ").replace("'gold'", "'answer'")
+                raise UserError(f"{where}: {text}") from error
     refuse_doubled([*(e.id for e in episodes), *(row_id for row_id, _ in [*excluded, *unscorable])], file.name)
     return Loaded(tuple(episodes), tuple(excluded), tuple(unscorable))
 
@@ -113,7 +119,14 @@ def to_record(row: Mapping[str, Any], note: Mapping[str, Any], split: Split, whe
         raise UserError(f"{where}: haystack_dates, haystack_session_ids or haystack_sessions is missing or no list")
     if not len(dates) == len(sessions) == len(ids):
         raise UserError(f"{where}: {len(dates)} dates and {len(ids)} ids for {len(sessions)} sessions")
-    row_id = str(row.get("question_id"))
+    row_id = row.get("question_id")
+    if not isinstance(row_id, str) or not row_id.strip():
+        raise UserError(f"{where}: 'question_id' is {row_id!r}, not a text")
+    for number, date in enumerate(dates):
+        try:
+            parse_date(str(date))
+        except UserError as error:
+            raise UserError(f"{where}: haystack_dates, entry {number}: {error}") from None
     abstain = row_id.endswith("_abs")
     evidence = [note[key] for key in ("evidence", "stale_evidence") if note.get(key)]
     gold_place = [[ids.index(s), t] for s, t in evidence[:1] if s in ids]
@@ -190,10 +203,11 @@ def read_rows(file: Path) -> list[dict[str, Any]]:
     try:
         if file.suffix == ".xz":
             data = lzma.decompress(data)
-        text = data.decode("utf-8")
+        text = data.decode("utf-8-sig")  # editors on Windows put a byte order mark first
         lines = file.name.removesuffix(".xz").endswith(".jsonl")
-        rows = [json.loads(line) for line in text.split("\n") if line.strip()] if lines else json.loads(text)
-    except (lzma.LZMAError, EOFError, ValueError, RecursionError) as error:  # ValueError: not UTF-8, not JSON
+        loads = strict_json.loads
+        rows = [loads(line) for line in text.split("\n") if line.strip()] if lines else loads(text)
+    except (lzma.LZMAError, EOFError, ValueError) as error:  # ValueError: not UTF-8, not JSON
         raise UserError(f"{file.name} cannot be read: {error}") from error
     if not isinstance(rows, Sequence) or not all(isinstance(row, dict) for row in rows):
         raise UserError(f"{file.name}: expected a list of question objects")

@@ -127,7 +127,7 @@ def test_bad_files_are_refused_in_one_line(tmp_path: Path) -> None:
 
     lme_world.write(tmp_path / "evidence", rows)
     (tmp_path / "evidence/evidence.json").write_text('[{"question_id": "x"}]')
-    assert "evidence.json cannot be read" in refusal("evidence")
+    assert "evidence.json, entry 0: expected an object" in refusal("evidence")
 
     for name, content, message in (
         ("questions.jsonl", {"id": "../../x"}, "line 2: field 'id' is '../../x': files are named after it"),
@@ -135,7 +135,7 @@ def test_bad_files_are_refused_in_one_line(tmp_path: Path) -> None:
         ("questions.jsonl", {"eval_function": "norm_phrase"}, "line 2: field 'eval_function': unknown eval function"),
         ("questions.jsonl", {"eval_function": "norm_phrase_set_match|sep=,"}, "a phrase grader has no option 'sep'"),
         ("haystacks/lme_v2_small.json", {"q0000001": [["00000000"]]}, "'q0000001' has no list of trajectory ids"),
-        ("evidence.json", {"state_index": -1}, "evidence.json cannot be read: ValueError state_index -1"),
+        ("evidence.json", {"state_index": -1}, "evidence.json, entry 0 (q): state_index -1 is no index"),
     ):
         file = lme_world.write(tmp_path / "fields", rows) / name
         if name == "questions.jsonl":

@@ -161,7 +161,7 @@ def test_own_files_may_have_a_byte_order_mark_crlf_and_numbers_for_gold(tmp_path
     [
         (b'{"id": "caf\xe9"}', "own.jsonl cannot be read"),
         (b'\n{"id": ', "own.jsonl, line 2: Expecting value"),
-        (b"[" * 100_000, "own.jsonl, line 1: maximum recursion"),
+        (b"[" * 100_000, "own.jsonl, line 1: brackets are nested"),
         (b'{"gold": ' + b"1" * 5000 + b"}", "own.jsonl, line 1: Exceeds the limit"),
         (json.dumps(record(question="half \ud800")).encode(), "line 1: '\\ud800' is half of a character"),
         (json.dumps(record(tags={"a": "\udfff"})).encode(), "line 1: '\\udfff' is half of a character"),

@@ -28,6 +28,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from rewards import strict_json
 from rewards.errors import UserError
 
 Phase = Literal["warm", "grpo"]
@@ -78,7 +79,7 @@ class RunFolder:
         found = []
         for file in self.root.glob(f"[!.]*/{STATE}"):
             try:
-                state = json.loads(file.read_text("utf-8"))
+                state = strict_json.loads(file.read_bytes())
                 position = Position(state["phase"], int(state["step"]))
                 found.append(Checkpoint(position, file.parent, dict(state["config"]), dict(state["log_bytes"])))
             except (OSError, ValueError, KeyError, TypeError) as error:

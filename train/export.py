@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rewards import strict_json
 from rewards.errors import UserError
 from train.checkpoint import ADAPTER_FILES, write_folder
 
@@ -82,7 +83,7 @@ def read_config(adapter: Path) -> dict[str, Any]:
         if not (adapter / name).is_file():
             raise UserError(f"{adapter}: no {name} in it; give the folder of an adapter")
     try:
-        config = json.loads((adapter / ADAPTER_FILES[1]).read_text("utf-8"))
+        config = strict_json.loads((adapter / ADAPTER_FILES[1]).read_bytes())
     except ValueError as error:
         raise UserError(f"{adapter / ADAPTER_FILES[1]}: {error}") from error
     if not isinstance(config, dict) or not isinstance(config.get("r"), int):
