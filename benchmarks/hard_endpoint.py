@@ -52,9 +52,11 @@ def parts(folder: Path, scale: float) -> list[Part]:
         rows = [json.dumps(record(number)) + "\n" for number in range(sizes[name])]
         (folder / f"{name}.jsonl").write_text("".join(rows), encoding="utf-8")
     questions = [lme_world.question(number) for number in range(sizes["l"])]
+    for number, row in enumerate(questions):  # no two prompts alike: waits are told apart by the prompt
+        row["question"] = f"Case {number}. {row['question']}"
     lme_world.write(folder / "world", [lme_world.trajectory(number) for number in range(6)], questions)
     base = [sys.executable, "-m", "eval", "supersede", "--model", "m", "--base-url", "URL", "--timeout", "3"]
-    base += ["--max-concurrent", "64", "--data"]
+    base += ["--max-concurrent", "32", "--data"]
     lme = [sys.executable, "-m", "eval", "lme-v2", "--data", str(folder / "world"), "--cache", str(folder / "cache")]
     lme += [
         "--retrieval",
@@ -66,14 +68,14 @@ def parts(folder: Path, scale: float) -> list[Part]:
         "--timeout",
         "3",
         "--concurrency",
-        "64",
+        "32",
     ]
     lme += ["--reader-tokenizer", "estimate", "--out", str(folder / "lme")]
     old = version("verifiers").startswith("0.3.")
     v1 = [str(BIN / ("eval" if old else "vf-eval")), "supersede-env", *(["--no-serve"] if old else []), "--no-rich"]
     v1 += ["--no-push", "--model", "m", "--client.base-url", "URL", "--client.api-key-var", "OPENAI_API_KEY"]
-    v1 += ["--env.agent.harness.id", "supersede-env", "--env.agent.harness.request-timeout", "5"]
-    v1 += ["--max-concurrent", "64", "--env.taskset.data", str(folder / "a.jsonl"), "-o", str(folder / "v1")]
+    v1 += ["--env.agent.harness.id", "supersede-env", "--env.agent.harness.request-timeout", "20"]
+    v1 += ["--max-concurrent", "16", "--env.taskset.data", str(folder / "a.jsonl"), "-o", str(folder / "v1")]
     found = [
         Part(
             "eval supersede", [*base, f"{folder}/v.jsonl", "--out", f"{folder}/v"], sizes["v"], "v/bounded/rows.jsonl"
