@@ -72,6 +72,9 @@ LME: Shape = {
 }
 
 
+LATER = ("diagnosis", "tags")
+"""Fields that rows of earlier versions lack."""
+
 READ: Shape = {name: LME[name] for name in LME if name not in ("correct", "strict_correct", "unknown", "answer")}
 """What a row holds when the reader has answered and the judge has not."""
 
@@ -90,7 +93,7 @@ def refuse_misshapen(row: Any, shape: Shape, where: str) -> None:
     elif row.get("scored") is False:
         rules = {**rules, "unscored_reason": text, **{name: shape[name] for name in ("sample",) if name in shape}}
     for name, test in rules.items():
-        if not test(row.get(name)):
+        if not test(row.get(name)) or (name not in row and name not in LATER):
             raise UserError(f"{where} is damaged: '{name}' is {str(row.get(name))[:60]!r}; {MEND}")
 
 

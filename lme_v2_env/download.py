@@ -14,7 +14,7 @@ import sys
 import tarfile
 import zlib
 from collections.abc import Callable, Iterable
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from lme_v2_env.dataset import load_questions
 from lme_v2_env.trajectory import LARGEST_PICTURE
@@ -127,6 +127,8 @@ def unpack_screenshots(folder: Path) -> int:
 
 def _picture(member: tarfile.TarInfo, folder: str) -> tarfile.TarInfo:
     """A folder or a file of a picture's size below `folder`; anything else is refused, links too: none is published."""
+    if PurePosixPath(member.name).is_absolute():
+        raise UserError(f"{member.name!r} in the archive leaves its folder")
     if not (member.isdir() or member.isfile()):
         raise UserError(f"{member.name!r} in the archive is neither a file nor a folder")
     if member.size > LARGEST_PICTURE:

@@ -20,6 +20,7 @@ from lme_v2_env.judge import LmeJudge
 from lme_v2_env.reader import PUBLISHED_CONTEXT_TOKENS, EndpointReader, Reader, Sampling
 from lme_v2_env.scoring import Outcome, Reading, evidence_found, submission
 from lme_v2_env.trajectory import EvidencePoint, Question, QuestionView
+from rewards.address import refuse_secrets
 from rewards.errors import UserError
 
 EXTRACTIVE = "extractive"
@@ -65,6 +66,8 @@ class ReaderConfig:
             raise UserError("the extractive reader takes no pictures: leave images out")
         if (self.judge is None) != (self.judge_base_url is None):
             raise UserError("judge and judge_base_url go together")
+        for name in ("base_url", "judge_base_url"):  # here and not only in the client: configurations are stored
+            refuse_secrets(getattr(self, name) or "", name)
 
     @property
     def reads_notes(self) -> bool:

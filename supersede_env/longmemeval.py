@@ -118,7 +118,9 @@ def to_record(row: Mapping[str, Any], note: Mapping[str, Any], split: Split, whe
     if not isinstance(dates, list) or not isinstance(sessions, list) or not isinstance(ids, list):
         raise UserError(f"{where}: haystack_dates, haystack_session_ids or haystack_sessions is missing or no list")
     if not len(dates) == len(sessions) == len(ids):
-        raise UserError(f"{where}: {len(dates)} dates and {len(ids)} ids for {len(sessions)} sessions")
+        raise UserError(
+            f"{where}: {len(dates)} haystack_dates, {len(ids)} haystack_session_ids, {len(sessions)} haystack_sessions"
+        )
     row_id = row.get("question_id")
     if not isinstance(row_id, str) or not row_id.strip():
         raise UserError(f"{where}: 'question_id' is {row_id!r}, not a text")
