@@ -2,14 +2,14 @@
 
     python -m benchmarks.crash [--kills 50] [--only evaluation insert training report] [--seed 0]
 
-Each victim is a command that resumes when it is started again. It runs once undisturbed; then again and again, each time
-with its whole process group killed at a moment drawn evenly from the undisturbed run's duration. When it gets through,
-what it left must equal what the undisturbed run left, apart from times and folder names; then the next folder begins,
-until `--kills` kills have hit. A start that gets through before its moment comes is no kill and is not counted.
+Each victim is a command that resumes when it is started again. It runs once undisturbed; then again and again, each
+time with its whole process group killed at a moment drawn evenly from the undisturbed run's duration. When it gets
+through, what it left must equal what the undisturbed run left, apart from times and folder names; then the next folder
+begins, until `--kills` kills have hit. A start that gets through before its moment comes is no kill, is not counted.
 
-`evaluation`: Supersede against a scripted endpoint. `insert`: LongMemEval-V2, two systems, the store of what was computed
-for each trajectory is compared byte by byte. `training`: warm start and GRPO of a tiny model: metrics, rollouts and
-adapter. `report`: the page is the old one, the new one or absent, never half of one.
+`evaluation`: Supersede against a scripted endpoint. `insert`: LongMemEval-V2, two systems; the store of what was
+computed for each trajectory is compared byte by byte. `training`: warm start and GRPO of a tiny model: metrics,
+rollouts and adapter. `report`: the page is the whole one or absent, never half of one.
 """
 
 from __future__ import annotations
