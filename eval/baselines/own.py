@@ -37,7 +37,8 @@ def blamed(error: Exception) -> str:
     """One line: what was raised, and the last line of code that it went through."""
     text = " ".join(str(error).split())[:200]
     frames = traceback.extract_tb(error.__traceback__)
-    where = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
+    told = isinstance(error, SyntaxError) or not frames  # a syntax error says itself where it is
+    where = "" if told else f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})"
     return f"{type(error).__name__}{': ' if text else ''}{text}{where}"
 
 
