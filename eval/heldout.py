@@ -18,7 +18,7 @@ from eval import direct, endpoint, local_model, recite
 from eval.arguments import Parser, answered
 from eval.baselines import OWN
 from eval.baselines.facts import facts_hash, operations
-from eval.baselines.note_takers import SYSTEMS, Start, refuse_unknown_system, starter
+from eval.baselines.note_takers import Start, refuse_unknown_system, starter
 from eval.baselines.own import find, source_hash
 from eval.locks import only_writer
 from eval.rows import RunFolder, RunInfo, code_version, describe, summarise
@@ -64,8 +64,12 @@ class Job:
 def parser() -> Parser:
     top = Parser("python -m eval supersede", "Evaluate a model on held-out Supersede episodes.", EXAMPLE)
     add = top.add_argument
-    add("--model", required=True, help="name at the endpoint; without --base-url a local model (smollm2-135m, folder); none: no "
-        "model, the final notes are the answer")
+    add(
+        "--model",
+        required=True,
+        help="name at the endpoint; without --base-url a local model (smollm2-135m, folder), or none: the final notes "
+        "are the answer",
+    )
     add("--out", required=True, type=Path, help="run folder; started again, the run resumes")
     add("--base-url", help="OpenAI-compatible endpoint, such as http://localhost:8000/v1")
     add("--api-key-var", default="OPENAI_API_KEY", help="environment variable that holds the endpoint's key")

@@ -17,7 +17,7 @@ from openenv.core import GenericEnvClient
 
 def session(url: str) -> Any:
     """A blocking client; from 0.3 on OpenEnv's own is asynchronous and has a blocking twin."""
-    client = GenericEnvClient(base_url=url)
+    client: Any = GenericEnvClient(base_url=url)
     return client.sync() if hasattr(client, "sync") else client
 
 

@@ -1,12 +1,7 @@
-"""A memory of one's own for Supersede: after each session, the new notes from the old ones and the session's text.
-
-python -m eval supersede --model none --data validation --preset quick --n 60 --system examples.own_notes:remember --out runs/own
-"""
-
-BUDGET = 300
+"""A memory of one's own for Supersede: the new notes, from the notes so far and the text of the latest session."""
 
 
 def remember(notes: str, session: str) -> str:
-    """Keep what the user said, the newest first; the oldest falls off the end."""
+    """What the user said, the newest first; what does not fit falls off the end."""
     said = [line.removeprefix("User: ") for line in session.splitlines() if line.startswith("User: ")]
-    return "\n".join([*reversed(said), notes])[:BUDGET]
+    return "\n".join([*reversed(said), notes])[:300]

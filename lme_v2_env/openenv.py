@@ -200,7 +200,7 @@ class LmeV2Environment(Environment[RetrievalAction, RetrievalObservation, Retrie
         count = len(self._table.tasks)
         return EnvironmentMetadata(
             name="lme-v2-env",
-            description=f"Gather evidence from a memory of web trajectories. {count} questions: seeds 0 to {count - 1}.",
+            description=f"Gather evidence from web trajectories. {count} questions: seeds 0 to {count - 1}.",
         )
 
 

@@ -34,7 +34,9 @@ def build_all(configs: Sequence[type[Any]], values: Mapping[str, Any]) -> list[A
     """One of each of `configs`, every value given to the one that has a field of that name."""
     owner = {field.name: config for config in configs for field in _fields(config)}
     refuse_unknown(values, owner, "option")
-    return [build(config, {name: value for name, value in values.items() if owner[name] is config}) for config in configs]
+    return [
+        build(config, {name: value for name, value in values.items() if owner[name] is config}) for config in configs
+    ]
 
 
 def read_flags(args: Sequence[str], configs: Sequence[type[Any]]) -> dict[str, str]:

@@ -30,11 +30,19 @@ SUPERSEDE = {"data": "validation", "preset": "quick", "num_episodes": str(N)}
 LME = {"data": "validation", "preset": "easy", "num_questions": str(N)}
 
 
+def page(beginning: str) -> list[str]:
+    """The command of docs/openenv.md that begins like this, as this interpreter runs it."""
+    lines = (ROOT / "docs" / "openenv.md").read_text("utf-8").splitlines()
+    (line,) = [line.strip() for line in lines if line.startswith(f"    {beginning}")]
+    return [sys.executable, *line.split()[1:]]
+
+
 @contextmanager
-def serving(package: str, options: dict[str, str]) -> Generator[str]:
-    """The server as a user starts it; gives its address."""
+def serving(package: str, options: dict[str, str], start: list[str] | None = None) -> Generator[str]:
+    """The server as a user starts it, on a free port; gives its address."""
     flags = [word for name, value in options.items() for word in (f"--{name.replace('_', '-')}", value)]
-    command = [sys.executable, "-m", f"{package}.openenv", "--port", "0", *flags]
+    start = start or [sys.executable, "-m", f"{package}.openenv"]
+    command = [*start, "--port", "0", *flags]  # of a flag given twice the last counts
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout is not None
     assert process.stderr is not None
@@ -95,10 +103,11 @@ def test_the_example_client_plays_the_same_rollouts_as_verifiers_v1(package: str
     tasks = load_tasks(DataConfig("validation", "easy", num_questions=N), pictures=False, judged=False, premises=False)
     policy = echo if package == "supersede-env" else hasty(oracle(tasks))
     prompts, expected = through_v1(package, options, policy, tmp_path)
-    with serving(module, options) as url, ScriptedEndpoint(policy) as model:
-        client = [sys.executable, str(ROOT / "examples" / "openenv_client.py"), url]
-        command = [*client, "--base-url", model.url, "--model", "m", "--episodes", str(N)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    server = serving(module, options, page(f"python -m {module}.openenv"))
+    with server as url, ScriptedEndpoint(policy) as model:
+        places = {"http://127.0.0.1:8000": url, "http://127.0.0.1:8901/v1": model.url, "3": str(N)}
+        command = [places.get(word, word) for word in page("python examples/openenv_client.py")]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
         assert done.returncode == 0, done.stderr
         assert sorted(model.requests) == prompts
     rows = [json.loads(line) for line in done.stdout.splitlines()]
@@ -149,7 +158,7 @@ def test_an_agent_sees_a_whitelist_and_sessions_do_not_mix(own_server: str) -> N
     assert {key for result in seen for key in result.observation} == {"messages", "metrics"}
     assert all(not result.observation["metrics"] for result in seen[:6])
     everything = json.dumps([result.observation for result in seen])
-    secrets = ("secret-id", "hidden", "hand-made", "evidence", "gold\"", "abstain")
+    secrets = ("secret-id", "hidden", "hand-made", "evidence", 'gold"', "abstain")
     assert [secret for secret in secrets if secret in everything] == []
 
 
@@ -221,7 +230,7 @@ def test_a_reader_that_fails_is_an_error_and_no_reward() -> None:
         assert len(result.observation["tools"]) == 8
         call = {"id": "c1", "type": "function", "function": {"name": "search_notes", "arguments": '{"query": "cart"}'}}
         result = env.step({"tool_calls": [call]})
-        assert [message["role"] for message in result.observation["messages"]] == ["system", "user", "assistant", "tool"]
+        assert [m["role"] for m in result.observation["messages"]] == ["system", "user", "assistant", "tool"]
         with pytest.raises(RuntimeError, match="answered without content"):
             env.step({"reply": None})
         with pytest.raises(RuntimeError, match="the episode is unscored: the reader failed"):

@@ -106,7 +106,7 @@ def find(spec: str, *given: str) -> Callable[..., Any]:
 def source_hash(found: Callable[..., Any]) -> str | None:
     """First 12 hex digits of the sha256 of the file that it comes from; None for what comes from no file."""
     try:
-        file = inspect.getsourcefile(found)  # ty: ignore[invalid-argument-type]
+        file = inspect.getsourcefile(found)
     except TypeError:
         return None
     return hashlib.sha256(Path(file).read_bytes()).hexdigest()[:12] if file else None
