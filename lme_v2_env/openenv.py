@@ -16,7 +16,6 @@ import socket
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -219,9 +218,17 @@ def make_app(**options: Any) -> FastAPI:
     tasks = load_tasks(
         data, pictures=reader.images, judged=reader.judge is not None, premises=reward.abstention_bonus > 0
     )
-    factory = partial(LmeV2Environment, Table(tasks, protocol, reader, reward))
+    table = Table(tasks, protocol, reader, reward)
+
+    def environment() -> LmeV2Environment:  # a function: OpenEnv's web page does not take a `partial`
+        return LmeV2Environment(table)
+
     app = create_app(
-        factory, RetrievalAction, RetrievalObservation, env_name="lme-v2-env", max_concurrent_envs=server.max_sessions
+        environment,
+        RetrievalAction,
+        RetrievalObservation,
+        env_name="lme-v2-env",
+        max_concurrent_envs=server.max_sessions,
     )
     app.add_exception_handler(UserError, _refused)
     app.add_exception_handler(WebSocketDisconnect, _gone)

@@ -14,7 +14,6 @@ import socket
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -184,9 +183,12 @@ def make_app(**options: Any) -> FastAPI:
     """The server as an ASGI application; `options` are fields of `CONFIGS`. Raises `UserError`."""
     server, data, protocol = build_all(CONFIGS, options)
     table = Table(episodes_told(data), protocol, server.stale_weight)
-    factory = partial(SupersedeEnvironment, table)
+
+    def environment() -> SupersedeEnvironment:  # a function: OpenEnv's web page does not take a `partial`
+        return SupersedeEnvironment(table)
+
     app = create_app(
-        factory, NotesAction, NotesObservation, env_name="supersede-env", max_concurrent_envs=server.max_sessions
+        environment, NotesAction, NotesObservation, env_name="supersede-env", max_concurrent_envs=server.max_sessions
     )
     app.add_exception_handler(UserError, _refused)
     app.add_exception_handler(WebSocketDisconnect, _gone)

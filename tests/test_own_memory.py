@@ -105,15 +105,24 @@ def fussy(notes, session):
 """
 
 
-@pytest.mark.parametrize("answered_by", ["endpoint", "none"])
+@pytest.mark.parametrize("answered_by", ["endpoint", "none", "local"])
 def test_what_the_function_raises_leaves_that_row_unscored_with_its_traceback(
     answered_by: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written(tmp_path, FAILING, monkeypatch)
     command = ["supersede", "--data", episodes(tmp_path), "--system", "mine:fussy", "--out", "runs", "--model"]
+    if answered_by == "local":
+        pytest.importorskip("torch")
+        from eval import local_model
+        from tests.tiny import tiny_policy
+
+        policy = tiny_policy(["Harbour0x2"], window=2048)
+        monkeypatch.setattr(local_model, "load_policy", lambda options: policy)
     with ScriptedEndpoint(echo) as model:
-        more = ["m", "--base-url", model.url] if answered_by == "endpoint" else ["none"]
-        assert evaluation.main([*command, *more]) == 3  # two of four rows: INVALID
+        more = {"endpoint": ["m", "--base-url", model.url], "none": ["none"], "local": ["tiny", "--max-tokens", "8"]}
+        command += more[answered_by]
+        assert evaluation.main(command) == 3
+        assert evaluation.main(command) == 3  # two of four rows: INVALID, and asked again
     rows = {row["id"]: row for row in rows_of(Path("runs/fussy"))}
     assert [row["scored"] for row in rows.values()] == [True, True, False, False]
     raised, typed = rows["secret-id-2"], rows["secret-id-3"]
@@ -121,7 +130,7 @@ def test_what_the_function_raises_leaves_that_row_unscored_with_its_traceback(
     assert "return 1 / 0" in raised["traceback"]
     assert typed["unscored_reason"] == "memory: session 1: the notes are of type NoneType, not a text"
     (tmp_path / "mine.py").write_text(FAILING.replace("1 / 0", "session"), encoding="utf-8")
-    assert evaluation.main([*command, *more]) == 2  # other code is another run
+    assert evaluation.main(command) == 2  # other code is another run
 
 
 WRONG = """
