@@ -93,7 +93,7 @@ def test_the_example_client_plays_the_same_rollouts_as_verifiers_v1(package: str
     with server as url, ScriptedEndpoint(policy) as model:
         places = {"http://127.0.0.1:8000": url, "http://127.0.0.1:8901/v1": model.url, "3": str(N)}
         command = [places.get(word, word) for word in page("python examples/openenv_client.py")]
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
         assert done.returncode == 0, done.stderr
         assert model.requests == prompts
     rows = [json.loads(line) for line in done.stdout.splitlines()]
@@ -257,7 +257,7 @@ import runpy, sys
 sys.modules["openenv"] = None
 runpy.run_module("{package}.openenv", run_name="__main__", alter_sys=True)
 """
-    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, timeout=300)
     assert done.returncode == 2
     assert done.stderr.startswith("openenv: the OpenEnv server needs ")
     assert done.stderr.endswith(": pip install 'openenv-core>=0.2.1'\n")

@@ -56,7 +56,7 @@ def test_the_pages_commands_run_and_print_what_it_shows(tmp_path: Path) -> None:
                 command = command.replace(name, value)
             program = [sys.executable, *shlex.split(command)[1:]]
             environment = os.environ | {"XDG_CACHE_HOME": str(tmp_path)}
-            done = subprocess.run(program, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120)
+            done = subprocess.run(program, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300)
             assert done.returncode == 0, done.stderr
             if "remember" in command and "--model none" in command:
                 assert "".join(f"    {line}\n" for line in done.stdout.splitlines()[1:3]) in shown
