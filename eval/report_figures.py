@@ -68,7 +68,7 @@ def lost(kind: str, row: Row) -> str | None:
 def _run(run: Evaluated) -> dict[str, Any]:
     scored = [row for row in run.rows if row["scored"]]
     dates = sorted(row["timestamp_utc"] for row in run.rows if row.get("timestamp_utc"))
-    found = {
+    found: dict[str, Any] = {
         "label": run.label,
         "kind": run.kind,
         "made_by": _made_by(run),

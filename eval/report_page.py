@@ -22,14 +22,15 @@ from lme_v2_env.trajectory import SURROGATE
 
 MEANINGS = {
     "correct": "the answer commits to the value that holds",
-    "stale": "the answer (or, below, the notes) keeps a superseded value",
+    "stale": "the answer gives a superseded value as the one that holds",
     "hedged": "the answer names both the value that holds and others",
     "wrong": "any other value, or none",
     "refused": "the answer says that it does not know",
     "misread": "the final notes hold the value, and the answer was not correct",
     "cut": "a reply held it only in the part that the budget cut off",
     "overwritten": "earlier notes held it, the final ones do not",
-    "never_written": "the notes never held it, nor a superseded value at the end",
+    "kept stale": "the notes never held the value, and the final ones still hold a superseded one",
+    "never written": "the notes never held it, nor a superseded value at the end",
     "unknown": "it cannot be told, or the answer says so",
     "major retrieval miss": "no state of the evidence was in the context",
     "minor retrieval miss": "some, but not all of the evidence was in the context",
@@ -45,7 +46,7 @@ def render(figures: dict[str, Any], rollouts: Rollouts) -> str:
     """The whole page as text."""
     main = [part for part in _sections(figures, rollouts) if part is not None]
     script, style = _asset("report.js"), _asset("report.css")
-    blocks = [("figures", figures), ("index", rollouts.index)]
+    blocks: list[tuple[str, Any]] = [("figures", figures), ("index", rollouts.index)]
     blocks += [(f"details-{i}", part) for i, part in enumerate(rollouts.details)]
     blocks += [(f"episodes-{i}", part) for i, part in enumerate(rollouts.episodes)]
     names = [run["label"] for run in [*figures["runs"], *figures["training"]]]
@@ -115,6 +116,13 @@ def _table(head: Sequence[str], body: Sequence[Sequence[Element | str]], label: 
     return e("div", table, class_="scroll", tabindex="0", role="region", aria_label=label)
 
 
+def _name(label: str, lead: str = "") -> Element:
+    """A run's name, which may break at its slashes."""
+    first, *rest = label.split("/")
+    parts = [part for piece in rest for part in ("/", e("wbr"), piece)]
+    return e("span", lead, first, *parts, class_="run")
+
+
 def _percent(value: float) -> str:
     return f"{100 * value:.1f} %"
 
@@ -129,7 +137,7 @@ def _accuracy(runs: Sequence[dict[str, Any]]) -> Element:
     rates = {key: name for key, name in more.items() if any(key in run["rates"] for run in runs)}
     body: list[list[Element | str]] = []
     for run in runs:
-        cells: list[Element | str] = [run["label"], f"{run['scored']:,}"]
+        cells: list[Element | str] = [_name(run["label"]), f"{run['scored']:,}"]
         failed = run["rows"] - run["scored"]
         bad = e("span", f"{failed:,} INVALID" if run["invalid"] else f"{failed:,}", class_="bad" if failed else None)
         if run["scored"]:
@@ -138,7 +146,7 @@ def _accuracy(runs: Sequence[dict[str, Any]]) -> Element:
             cells.append(whisker(run["accuracy"], run["low"], run["high"], words))
         else:
             cells += [bad, "no row was scored", "", ""]
-        body.append([*cells, *(_percent(run["rates"][key]) if key in run["rates"] else "-" for key in rates)])
+        body.append([*cells, *(_rate(run, key) for key in rates)])
     head = ["run", "rows", "unscored", "correct", "95 % interval", "0 to 100 %", *rates.values()]
     note = e(
         "p",
@@ -149,21 +157,32 @@ def _accuracy(runs: Sequence[dict[str, Any]]) -> Element:
     return _section("accuracy", "Accuracy", _table(head, body, "Accuracy of each run"), note)
 
 
+def _rate(run: dict[str, Any], key: str) -> str:
+    known = key in run["rates"] and run["made_by"].get("condition") != "full"  # the full context has no notes
+    return _percent(run["rates"][key]) if known else "-"
+
+
+def _said(word: str, key: str = "lost") -> str:
+    """A word of the rows as the page says it: notes that are stale are told from answers that are."""
+    return "kept stale" if (word, key) == ("stale", "lost") else word.replace("_", " ")
+
+
 def _split(runs: Sequence[dict[str, Any]], key: str, title: str, name: str) -> Element:
     words = list(dict.fromkeys(word for run in runs for word in run[key]))
     bars, body = [], []
     for run in runs:
         total = run["scored"] or 1
-        said = ", ".join(f"{word.replace('_', ' ')} {count}" for word, count in run[key].items())
-        bar = stacked({word: count / total for word, count in run[key].items()}, f"{run['label']}: {said}")
-        bars.append(e("div", e("span", run["label"], class_="name"), bar, class_="barline"))
-        body.append([run["label"], *(f"{run[key].get(word, 0):,}" for word in words), f"{run['scored']:,}"])
-    head = ["run", *(word.replace("_", " ") for word in words), "scored rows"]
-    meaning = [part for word in words for part in (e("dt", word.replace("_", " ")), e("dd", MEANINGS.get(word, "")))]
+        said = ", ".join(f"{_said(word, key)} {count}" for word, count in run[key].items())
+        bar = stacked({_said(word, key): count / total for word, count in run[key].items()}, f"{run['label']}: {said}")
+        bars.append(e("div", _name(run["label"]), bar, class_="barline"))
+        body.append([_name(run["label"]), *(f"{run[key].get(word, 0):,}" for word in words), f"{run['scored']:,}"])
+    head = ["run", *(_said(word, key) for word in words), "scored rows"]
+    said = [_said(word, key) for word in words]
+    meaning = [part for word in said for part in (e("dt", word), e("dd", MEANINGS.get(word, "")))]
     return _section(
         name,
         title,
-        legend((word.replace("_", " ") for word in words), (f"c-{slug(word)}" for word in words)),
+        legend(said, (f"c-{slug(word)}" for word in said)),
         e("div", *bars, class_="bars"),
         _table(head, body, title),
         e("details", e("summary", "what the words mean"), e("dl", *meaning)),
@@ -177,7 +196,7 @@ def _pairs(found: Sequence[dict[str, Any]]) -> Element:
         verdict = {"improved": "B is better", "worse": "B is worse"}.get(pair["verdict"], pair["verdict"])
         body.append(
             [
-                e("span", f"A {pair['a']['run']}", e("br"), f"B {pair['b']['run']}"),
+                e("span", _name(pair["a"]["run"], "A "), e("br"), _name(pair["b"]["run"], "B ")),
                 f"{pair['n']:,}",
                 _percent(pair["a"]["accuracy"]),
                 _percent(pair["b"]["accuracy"]),
@@ -186,7 +205,7 @@ def _pairs(found: Sequence[dict[str, Any]]) -> Element:
                 f"{pair['only_a']:,} / {pair['only_b']:,}",
                 "< 0.0001" if p < 0.0001 else f"{p:.4f}",
                 verdict,
-                ", ".join(word.replace("_", " ") for word in pair["differs_in"]) or "-",
+                e("span", ", ".join(word.replace("_", " ") for word in pair["differs_in"]) or "-", class_="prose"),
             ]
         )
     head = [
@@ -217,7 +236,7 @@ def _by(runs: Sequence[dict[str, Any]], key: str, title: str, name: str, axis: s
     body = []
     for run in shown:
         groups = {group["key"]: group for group in run[key]}
-        body.append([run["label"], *(_cell(groups.get(value)) for value in keys)])
+        body.append([_name(run["label"]), *(_cell(groups.get(value)) for value in keys)])
     picture: list[Element] = []
     if axis and len(keys) > 1:
         lines = [
@@ -244,7 +263,7 @@ def _budget(groups: Sequence[dict[str, Any]]) -> Element:
     body = []
     for group in groups:
         points = {point["key"]: point for point in group["points"]}
-        body.append([group["label"], *(_cell(points.get(budget)) for budget in budgets)])
+        body.append([_name(group["label"]), *(_cell(points.get(budget)) for budget in budgets)])
     table = _table(["runs", *(f"{budget} characters" for budget in budgets)], body, "Accuracy by budget")
     picture = _figure(lines, "Accuracy by budget", "characters that the notes may hold", percent=True)
     return _section("budget", "Budget of the notes", picture, table)
@@ -269,7 +288,7 @@ def _learning(training: Sequence[dict[str, Any]]) -> Element:
         )
         picture = _figure(lines, f"Training of {run['label']}", "GRPO step", percent=False)
         parts.append(e("div", heading, picture, e("p", words, class_="note")))
-    return _section("learning", "Learning curve", e("div", *parts, class_="grid"))
+    return _section("learning", "Learning curve", e("div", *parts, class_="cards"))
 
 
 COST_WORDS = {
@@ -287,7 +306,10 @@ COST_WORDS = {
 
 def _cost(runs: Sequence[dict[str, Any]]) -> Element:
     keys = [key for key in COST_WORDS if any(key in run["cost"] for run in runs)]
-    body = [[run["label"], *(_amount(run["cost"][key]) if key in run["cost"] else "-" for key in keys)] for run in runs]
+    body = [
+        [_name(run["label"]), *(_amount(run["cost"][key]) if key in run["cost"] else "-" for key in keys)]
+        for run in runs
+    ]
     what = "a query, without the reader" if runs[0]["kind"] == "lme-v2" else "a rollout (in batches: its share)"
     note = e("p", f"Seconds are of {what}; '-': the run did not record it.", class_="note")
     table = _table(["run", *(COST_WORDS[key] for key in keys)], body, "Cost and latency")
@@ -326,7 +348,7 @@ def _viewer(rollouts: Rollouts) -> Element:
     index = rollouts.index
     several = [e("option", "all runs", value=""), *(e("option", r, value=i) for i, r in enumerate(index["runs"]))]
     ended = [e("option", word, value=word) for word in ("", *index["verdicts"])]
-    where = [e("option", word.replace("_", " "), value=word) for word in ("", *index["lost"])]
+    where = [e("option", _said(word), value=word) for word in ("", *index["lost"])]
     ended[0].text, where[0].text = "any ending", "lost anywhere"
     form = e(
         "form",

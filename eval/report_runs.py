@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +20,9 @@ from eval.rows import ROWS_FILE, RUN_FILE
 from rewards.errors import UserError
 
 METRICS_FILE, CONFIG_FILE = "metrics.jsonl", "config.toml"
+
+DEEPEST = 4
+"""Parts of a path that a run's name may have."""
 
 Kind = Literal["supersede", "lme-v2"]
 Row = dict[str, Any]
@@ -145,7 +149,13 @@ def _places(folder: Path) -> list[Path]:
 
 
 def labels(folders: Sequence[Path]) -> list[str]:
-    """The shortest ends of the paths that tell them apart, of two parts at least."""
+    """Names that tell the folders apart: below what they have in common, or, where that is long, the shortest ends of
+    their paths; of one folder alone its last two parts."""
+    if len(folders) > 1:
+        shared = len(os.path.commonpath(folders).strip("/").split("/")) + 1
+        below = [folder.parts[shared:] or folder.parts[-1:] for folder in folders]
+        if max(map(len, below)) <= DEEPEST and len(set(below)) == len(below):
+            return ["/".join(parts) for parts in below]
     depth = 2
     while len({folder.parts[-depth:] for folder in folders}) < len(folders):
         depth += 1

@@ -19,6 +19,7 @@
     return node;
   };
   const words = (text) => text.replaceAll("_", " ");
+  const lostWord = (word) => word === "stale" ? "kept stale" : words(word);
   const chip = (word) =>
     el("span", { class: "chip" },
       el("span", { class: "swatch c-" + word.toLowerCase().replace(/[^a-z0-9]/g, "-"), "aria-hidden": "true" }), words(word));
@@ -55,7 +56,7 @@
     const items = state.matches.slice(state.page * PER_PAGE, (state.page + 1) * PER_PAGE).map((number) => {
       const row = index.rows[number];
       const item = el("button", { type: "button", class: "item", "aria-current": String(number === state.row) },
-        chip(row[VERDICT]), row[LOST] ? chip(row[LOST]) : null,
+        chip(row[VERDICT]), row[LOST] ? chip(lostWord(row[LOST])) : null,
         index.runs.length > 1 ? el("span", { class: "note" }, index.runs[row[RUN]]) : null,
         el("div", { class: "q" }, row[QUESTION] || row[ID]),
         el("div", { class: "a" }, row[ANSWER] || "no answer"));
@@ -154,7 +155,7 @@
     const part = episode && episode[state.turn];
     const lost = detail.lost_at === state.turn;
     return [
-      lost ? el("p", { class: "alarm" }, `The fact was lost at this turn: ${words(row[LOST])}.`) : null,
+      lost ? el("p", { class: "alarm" }, `The fact was lost at this turn: ${lostWord(row[LOST])}.`) : null,
       el("div", { class: "turn" }, session(part, row, detail), detail.notes.length ? notes(state.turn, row, detail) : null),
     ];
   }
@@ -165,7 +166,7 @@
     const pairs = [["gold", el("mark", {}, row[GOLDEN])]];
     if ((detail.stale || []).length) pairs.push(["superseded", el("span", {}, ...detail.stale.flatMap((value, i) => [i ? ", " : "", el("mark", { class: "old" }, value)]))]);
     pairs.push(["ended", chip(row[VERDICT])]);
-    if (row[LOST]) pairs.push(["lost", chip(row[LOST])]);
+    if (row[LOST]) pairs.push(["lost", chip(lostWord(row[LOST]))]);
     pairs.push([row[VERDICT] === "unscored" ? "reason" : "grader", detail.explanation]);
     if (detail.strict) pairs.push(["strict grader", `${detail.strict[0] ? "correct" : "not correct"}${detail.strict[1] ? ": " + detail.strict[1] : ""}`]);
     if ((detail.evidence || []).length) pairs.push(["evidence", detail.evidence.map(([name, number, found]) => `${name} state ${number} ${found ? "(in the context)" : "(missed)"}`).join(", ")]);
