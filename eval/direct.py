@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from eval import endpoint
 from eval.baselines.facts import outcome, report
 from eval.progress import Progress
-from eval.rows import OVER_WINDOW, RunFolder, no_gold_rows, scored_row, unscored_row
+from eval.rows import OVER_WINDOW, RunFolder, at, no_gold_rows, scored_row, unscored_row
 from lme_v2_env.chat import Endpoint, EndpointError, OverLong
 from supersede_env.episode import Episode
 from supersede_env.protocol import NoReply, visible_reply
@@ -70,6 +70,7 @@ def _row(job: Job, client: Endpoint, episode: Episode, sample: int) -> dict[str,
         return unscored_row(episode, sample, str(error))
     extra = {
         "seconds": time.monotonic() - started,
+        "timestamp_utc": at(time.time()),
         "calls": len(finished),
         "finish_reasons": finished,
         "usage": dict(usage),

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from eval.baselines.facts import outcome, report
 from eval.baselines.note_takers import Start
 from eval.progress import Progress
-from eval.rows import OVER_WINDOW, RunFolder, no_gold_rows, scored_row, unscored_row
+from eval.rows import OVER_WINDOW, RunFolder, at, no_gold_rows, scored_row, unscored_row
 from rewards.errors import UserError
 from supersede_env.episode import Episode
 from supersede_env.longmemeval import Loaded
@@ -108,7 +108,8 @@ def play(tasks: Sequence[Task], policy: LocalPolicy, job: Job) -> list[dict[str,
         if i in over:
             rows.append(unscored_row(episode, sample, OVER_WINDOW))
             continue
-        extra = {"seconds": seconds, "calls": rollouts[i].num_turns, "new_tokens": tokens[i]} | report(rollouts[i])
+        extra = {"seconds": seconds, "timestamp_utc": at(time.time()), "calls": rollouts[i].num_turns}
+        extra |= {"new_tokens": tokens[i]} | report(rollouts[i])
         rows.append(scored_row(episode, sample, outcome(rollouts[i]), job.info.stale_weight, extra))
     return rows
 

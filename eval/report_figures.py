@@ -30,6 +30,9 @@ LOST_WORDS = {
 }
 """Where the fact was lost: `supersede_env.diagnosis` and `eval.lme_errors` say what the words mean."""
 
+LME_MAY_DIFFER = ("system", "settings", "reader", "judge", "code_version")
+"""What a comparison of LongMemEval-V2 runs may be about; `eval.compare` has Supersede's list."""
+
 MOST_DRAWS = 10_000_000
 """Tasks times bootstrap resamples: what fits into memory; above 1,000 tasks fewer than 10,000 resamples are drawn."""
 
@@ -196,6 +199,8 @@ def pairs(runs: Sequence[Evaluated]) -> list[dict[str, Any]]:
         if result is not None:
             whole = asdict(result)
             del whole["discordant"]
+            if a.kind == "lme-v2":
+                whole["differs_in"] = [key for key in LME_MAY_DIFFER if a.info.get(key) != b.info.get(key)]
             for side in ("a", "b"):
                 whole[side] = {name: whole[side][name] for name in ("run", "accuracy", "low", "high")}
             found.append(whole | {"resamples": resamples})

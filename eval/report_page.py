@@ -15,6 +15,7 @@ from importlib.resources import files
 from typing import Any
 from xml.etree.ElementTree import Element, tostring
 
+from eval.report_figures import LOST_WORDS, VERDICT_WORDS
 from eval.report_rollouts import Rollouts
 from eval.report_svg import SERIES, Line, chart, e, legend, slug, stacked, whisker
 from eval.stats import UNSCORED_LIMIT
@@ -168,7 +169,10 @@ def _said(word: str, key: str = "lost") -> str:
 
 
 def _split(runs: Sequence[dict[str, Any]], key: str, title: str, name: str) -> Element:
-    words = list(dict.fromkeys(word for run in runs for word in run[key]))
+    known = VERDICT_WORDS if key == "verdicts" else LOST_WORDS
+    found = {word for run in runs for word in run[key]}
+    order = known[runs[0]["kind"]]
+    words = [*(word for word in order if word in found), *sorted(found - set(order))]
     bars, body = [], []
     for run in runs:
         total = run["scored"] or 1

@@ -220,7 +220,8 @@ def _lme_detail(run: Evaluated, row: Row) -> dict[str, Any]:
     if not row["scored"]:
         return {"explanation": str(row.get("unscored_reason"))}
     retrieved = {tuple(pair) for pair in row.get("retrieved") or ()}
-    evidence = [[*pair, int(tuple(pair) in retrieved)] for pair in row.get("evidence_states") or ()]
+    needed = sorted({tuple(pair) for pair in row.get("evidence_states") or ()})
+    evidence = [[*pair, int(pair in retrieved)] for pair in needed]
     rollout = (row.get("gathered") or {}).get("rollout")
     actions = rollout.get("actions") if isinstance(rollout, dict) else None
     return {

@@ -34,6 +34,7 @@
   const state = { matches: [], page: 0, row: -1, turn: 0, turns: 1 };
   const fields = ["run", "verdict", "lost", "text"].map((name) => byId("f-" + name));
   let lowered = null;
+  const narrow = window.matchMedia("(max-width: 760px)");
 
   function filter() {
     const [run, verdict, lost, text] = fields.map((field) => field.value);
@@ -60,7 +61,7 @@
         index.runs.length > 1 ? el("span", { class: "note" }, index.runs[row[RUN]]) : null,
         el("div", { class: "q" }, row[QUESTION] || row[ID]),
         el("div", { class: "a" }, row[ANSWER] || "no answer"));
-      item.addEventListener("click", () => { open(number, null); byId("detail").scrollIntoView({ block: "nearest" }); });
+      item.addEventListener("click", () => { open(number, null); if (narrow.matches) byId("detail").scrollIntoView(); });
       return item;
     });
     const turn = (label, step, off) => {
@@ -68,8 +69,11 @@
       button.addEventListener("click", () => { state.page += step; list(); });
       return button;
     };
-    byId("list").replaceChildren(...items, el("div", { class: "pager" },
-      turn("earlier", -1, state.page === 0), `page ${state.page + 1} of ${pages}`, turn("later", 1, state.page >= pages - 1)));
+    const box = el("div", { class: "items" }, ...items);
+    byId("list").replaceChildren(el("div", { class: "pager" }, turn("earlier", -1, state.page === 0),
+      `page ${state.page + 1} of ${pages}`, turn("later", 1, state.page >= pages - 1)), box);
+    const current = items.find((item) => item.getAttribute("aria-current") === "true");
+    if (current) box.scrollTop = current.offsetTop - (box.clientHeight - current.offsetHeight) / 2;
   }
 
   const escaped = (value) => value.replace(/[.*+?^${}()|[\]\\\/]/g, "\\$&");
@@ -100,16 +104,26 @@
       }
     }
     const parts = [];
-    const add = (kind, word) => {
-      if (parts.length && parts[parts.length - 1][0] === kind) parts[parts.length - 1][1] += word;
-      else parts.push([kind, word]);
+    const add = (kind, text) => {
+      if (!text) return;
+      if (parts.length && parts[parts.length - 1][0] === kind) parts[parts.length - 1][1] += text;
+      else parts.push([kind, text]);
     };
-    let i = 0, j = 0;
+    let i = 0, j = 0, gone = "", come = "", space = "";
+    const flush = () => { add("del", gone); add("ins", come); add("same", space); gone = come = space = ""; };
     while (i < a.length || j < b.length) {
-      if (i < a.length && j < b.length && a[i] === b[j]) { add("same", a[i]); i++; j++; }
-      else if (i < a.length && (j >= b.length || table[(i + 1) * wide + j] >= table[i * wide + j + 1])) add("del", a[i++]);
-      else add("ins", b[j++]);
+      if (i < a.length && j < b.length && a[i] === b[j]) {
+        /* white space between two changes belongs to both: whole phrases go and come, not word by word */
+        if ((gone || come) && !a[i].trim()) space += a[i];
+        else { flush(); add("same", a[i]); }
+        i++; j++;
+        continue;
+      }
+      gone += space; come += space; space = "";
+      if (i < a.length && (j >= b.length || table[(i + 1) * wide + j] >= table[i * wide + j + 1])) gone += a[i++];
+      else come += b[j++];
     }
+    flush();
     return parts;
   }
 
@@ -259,7 +273,7 @@
     const place = state.matches.indexOf(Number(asked[1]));
     state.page = Math.floor(place / PER_PAGE);
     open(Number(asked[1]), Number(asked[2]));
-    byId("rollouts").scrollIntoView();
+    byId(narrow.matches ? "detail" : "rollouts").scrollIntoView();
   } else {
     open(0, null);
     history.replaceState(null, "", before || location.pathname + location.search);
