@@ -236,7 +236,7 @@ def _training(run: Trained, evaluated: Sequence[Evaluated]) -> dict[str, Any]:
         counts, rollouts = row.get("verdicts") or {}, row.get("rollouts") or 0
         share = {word: counts.get(word, 0) / rollouts for word in ("correct", "stale")} if rollouts else {}
         groups = row.get("groups") or 0
-        varied = {"varied": row.get("varied_groups", 0) / groups} if groups else {}
+        varied = {"varied": (row.get("varied_groups") or 0) / groups} if groups else {}
         steps.append({"step": row["step"], "reward": row["reward"], **share, **varied})
     config = run.config
     words = ("env", "model", "seed", "steps", "groups", "group_size", "lr", "stale_weight", "kl_weight")

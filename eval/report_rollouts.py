@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from eval.lme_rows import context_file
+from eval.progress import Progress
 from eval.report_figures import LOST_WORDS, VERDICT_WORDS, lost, verdict
 from eval.report_runs import Evaluated, Row
 from lme_v2_env.trajectory import QUESTION_ID
@@ -69,18 +70,17 @@ def rollouts(runs: Sequence[Evaluated], *, path: str | None, text_limit: int) ->
     shelf = _Shelf(path)
     index: list[list[Any]] = []
     details: list[Any] = []
-    for number, run in enumerate(runs):
-        episodes, why = shelf.episodes(run) if kind == "supersede" and text_limit else ({}, "")
-        if why:
-            notes.append(f"{run.label}: sessions are not shown: {why}")
-        for row in run.rows:
-            answer = str(row.get("answer") or "")[:INDEXED]
-            head = [verdict(kind, row) or "unscored", lost(kind, row) or "", row["id"], row.get("sample", 0)]
-            index.append([number, *head, str(row.get("question") or ""), str(row.get("gold") or ""), answer])
-            if kind == "supersede":
-                details.append(_detail(run, row, episodes.get(row["id"]), shelf))
-            else:
-                details.append(_lme_detail(run, row) | {"context": list(_context(run, row, shelf))})
+    with Progress("rows", sum(len(run.rows) for run in runs)) as progress:
+        for number, run in enumerate(runs):
+            episodes, why = shelf.episodes(run) if kind == "supersede" and text_limit else ({}, "")
+            notes += [f"{run.label}: sessions are not shown: {why}"] if why else []
+            for row in run.rows:
+                index.append([number, *_head(kind, row)])
+                if kind == "supersede":
+                    details.append(_detail(run, row, episodes.get(row["id"]), shelf))
+                else:
+                    details.append(_lme_detail(row) | {"context": list(_context(run, row, shelf))})
+                progress.show(len(index))
     shelf.fill(text_limit)
     for detail in details if kind == "lme-v2" else ():
         detail["context"] = [[title, text if block.shown else None, e] for title, text, e, block in detail["context"]]
@@ -99,6 +99,13 @@ def rollouts(runs: Sequence[Evaluated], *, path: str | None, text_limit: int) ->
         "rows": index,
     }
     return Rollouts(head, _chunks(details, CHUNK), _chunks(shelf.written(), EPISODE_CHUNK), notes)
+
+
+def _head(kind: str, row: Row) -> list[Any]:
+    """What lists and search read of a row."""
+    texts = [str(row.get(name) or "") for name in ("question", "gold", "answer")]
+    texts[-1] = texts[-1][:INDEXED]
+    return [verdict(kind, row) or "unscored", lost(kind, row) or "", row["id"], row.get("sample", 0), *texts]
 
 
 def _chunks(items: Sequence[Any], size: int) -> list[list[Any]]:
@@ -216,7 +223,7 @@ def _facts(row: Row, names: Sequence[str], more: Mapping[str, float]) -> dict[st
     return shown | {name: more[name] for name in ("notes_chars", "overflows", "empty_notes") if more.get(name)}
 
 
-def _lme_detail(run: Evaluated, row: Row) -> dict[str, Any]:
+def _lme_detail(row: Row) -> dict[str, Any]:
     if not row["scored"]:
         return {"explanation": str(row.get("unscored_reason"))}
     retrieved = {tuple(pair) for pair in row.get("retrieved") or ()}

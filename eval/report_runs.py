@@ -7,7 +7,6 @@ folder that holds such folders stands for them all.
 from __future__ import annotations
 
 import json
-import math
 import os
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -75,8 +74,9 @@ SCORED: dict[Kind, Shape] = {
         "question": str,
         "gold": str,
         "question_type": str,
-        "correct": (bool, int),
-        "strict_correct": (bool, int),
+        "correct": bool,
+        "strict_correct": bool,
+        "unknown": bool,
         "explanation": str,
         "response": str,
         "context_tokens_shown": int,
@@ -84,7 +84,11 @@ SCORED: dict[Kind, Shape] = {
 }
 """Fields of a scored row that the page reads, and their types."""
 
-ALWAYS: Shape = {"id": str, "scored": bool}
+ALWAYS: dict[Kind, Shape] = {
+    "supersede": {"id": str, "scored": bool},
+    "lme-v2": {"id": str, "scored": bool, "concurrency": int},
+}
+"""Fields of every row."""
 
 OPTIONAL: Shape = {
     "tags": dict,
@@ -110,7 +114,19 @@ INFO: dict[Kind, Shape] = {
     "lme-v2": {"system": str, "settings": dict, "tier": str, "data": str, "reader": dict, "excluded": list},
 }
 
+INFO_OPTIONAL: Shape = {"adapter": str, "judge": dict, "excluded": list, "task_set": str, "samples": int}
+
 STEP: Shape = {"step": int, "reward": (int, float)}
+STEP_OPTIONAL: Shape = {
+    "verdicts": dict,
+    "rollouts": int,
+    "groups": int,
+    "varied_groups": int,
+    "seconds": (int, float),
+}
+
+LARGEST = 1e15
+"""No quantity of a run is larger; more would break sums, charts or the page's numbers."""
 
 
 def load(folders: Sequence[Path]) -> Loaded:
@@ -166,23 +182,36 @@ def _evaluated(folder: Path, label: str) -> Evaluated:
     info = _object(folder / RUN_FILE)
     kind: Kind = "lme-v2" if "system" in info and "reader" in info else "supersede"
     _check(info, INFO[kind], str(folder / RUN_FILE))
+    _check_present(info, INFO_OPTIONAL, str(folder / RUN_FILE))
+    if any(not isinstance(pair, list) or not pair for pair in info.get("excluded") or ()):
+        raise UserError(f"{folder / RUN_FILE}: 'excluded' is no list of pairs")
     file = folder / ROWS_FILE
     rows = _lines(file)
     if not rows:
         raise UserError(f"{file}: no rows; the run has not begun")
     for number, row in rows.items():
         where = f"{file}, line {number}"
-        _check(row, ALWAYS, where)
+        _check(row, ALWAYS[kind], where)
         _check(row, SCORED[kind] if row["scored"] else {}, where)
-        _check(row, {name: (*_types(kinds), type(None)) for name, kinds in OPTIONAL.items() if name in row}, where)
+        _check_present(row, OPTIONAL, where)
         _refuse_odd(row, where)
     values = list(rows.values())
     if kind == "supersede":
+        _refuse_other_metrics(rows, file)
         loaded = compare.load_run(folder)  # doubled, missing and malformed rows
         paired = compare.Run(label, loaded.info, loaded.tasks)
     else:
         paired = _pairable(label, info, values, file)
     return Evaluated(kind, label, folder, info, values, paired)
+
+
+def _refuse_other_metrics(rows: Mapping[int, Row], file: Path) -> None:
+    """Rates are means of each metric over all scored rows: they must all have the same ones."""
+    scored = {number: row["metrics"] for number, row in rows.items() if row["scored"]}
+    names = set().union(*scored.values())
+    for number, found in scored.items():
+        if missing := names - set(found):
+            raise UserError(f"{file}, line {number}: 'metrics' has no '{min(missing)}', which other rows have")
 
 
 def _pairable(label: str, info: dict[str, Any], rows: Sequence[Row], file: Path) -> compare.Run:
@@ -207,6 +236,7 @@ def _trained(folder: Path, label: str) -> Trained:
         raise UserError(f"{file}: no rows; the training has not finished a step")
     for number, row in steps.items():
         _check(row, STEP, f"{file}, line {number}")
+        _check_present(row, STEP_OPTIONAL, f"{file}, line {number}")
         _refuse_odd(row, f"{file}, line {number}")
     config: dict[str, Any] = {}
     if (folder / CONFIG_FILE).is_file():
@@ -259,8 +289,18 @@ def _check(record: Mapping[str, Any], shape: Shape, where: str) -> None:
             raise UserError(f"{where}: '{name}' is missing")
         value = record[name]
         wrong = not isinstance(value, kinds) or (isinstance(value, bool) and bool not in _types(kinds))
-        if wrong or (isinstance(value, float) and not math.isfinite(value)):
+        if wrong or (isinstance(value, int | float) and not _countable(value)):
             raise UserError(f"{where}: '{name}' is {str(value)[:80]!r}, not {' or '.join(_words(kinds))}")
+
+
+def _check_present(record: Mapping[str, Any], shape: Shape, where: str) -> None:
+    """The same for fields that may be absent or null."""
+    _check(record, {name: (*_types(kinds), type(None)) for name, kinds in shape.items() if name in record}, where)
+
+
+def _countable(value: object) -> bool:
+    """A number that sums and charts can take: neither NaN nor beyond all measure."""
+    return isinstance(value, int | float) and abs(value) < LARGEST
 
 
 def _words(kinds: type | tuple[type, ...]) -> list[str]:
@@ -275,7 +315,7 @@ def _refuse_odd(row: Row, where: str) -> None:
             raise UserError(f"{where}: '{name}' holds something that is no text")
     for name in ("metrics", "usage", "verdicts", "evidence"):
         for key, value in (row.get(name) or {}).items():
-            if not isinstance(value, int | float) or not math.isfinite(value):
+            if not _countable(value):
                 raise UserError(f"{where}: '{name}' holds no number '{key}'")
     for name in ("retrieved", "evidence_states"):
         for pair in row.get(name) or ():

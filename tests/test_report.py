@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from eval import __main__ as evaluation
 from eval import lme
@@ -375,7 +377,7 @@ BROKEN: list[tuple[Callable[[Path], object], str]] = [
     (swapped('{"id"', '{"id'), "rows.jsonl, line 3: no valid JSON"),
     (swapped('"verdict": "', '"verdict": 7, "was": "'), "rows.jsonl, line 3: 'verdict' is '7', not a text"),
     (swapped('"notes": [', '"notes": [3, '), "line 3: 'notes' holds something that is no text"),
-    (swapped('"seconds": ', '"seconds": NaN, "was": '), "line 3: 'seconds' is 'nan'"),
+    (swapped('"seconds": ', '"seconds": NaN, "was": '), "line 3: 'seconds' is 'nan', not a number"),
     (swapped('"sessions_after_update": ', '"sessions_after_update": [], "was": '), "line 3: 'tags' holds no number"),
     (swapped('"is_stale": ', '"is_stale": 1e999, "was": '), "line 3: 'metrics' holds no number 'is_stale'"),
     (swapped('"scored": true', '"scored": "yes"'), "line 3: 'scored' is 'yes', not true or false"),
@@ -398,6 +400,62 @@ def test_damaged_runs_are_named_and_the_old_page_stays(
     assert message in capsys.readouterr().err
     assert page.read_text("utf-8") == "old"
     assert not list(tmp_path.glob(".r.html*"))
+
+
+ODD = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-3, 3)
+    | st.sampled_from([10**400, -1.5, float("nan"), float("inf"), "", "<b>", "\ud800"]),
+    lambda inner: (
+        st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(["a", "step", "model"]), inner, max_size=2)
+    ),
+    max_leaves=4,
+)
+
+
+@pytest.fixture(scope="module")
+def folders(played: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """A run of each kind."""
+    folder = tmp_path_factory.mktemp("kinds")
+    world = lme_world.write(folder / "data", [lme_world.trajectory(number) for number in range(3)])
+    words = ["--data", str(world), "--out", str(folder / "lme"), "--cache", str(folder / "cache")]
+    assert lme.run([*words, "--embedder", "hashing", "--reader", "extractive", "--system", "rag_slice"]) == 0
+    (folder / "trained").mkdir()
+    step = {"step": 1, "reward": 0.5, "rollouts": 8, "verdicts": {"correct": 1}, "groups": 2, "varied_groups": 1}
+    (folder / "trained/metrics.jsonl").write_text(json.dumps(step | {"seconds": 2.5}) + "\n", "utf-8")
+    return [played / "copy_last", folder / "lme/rag_slice", folder / "trained"]
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_an_odd_value_anywhere_is_shown_or_refused(data: st.DataObject, folders: list[Path], tmp_path: Path) -> None:
+    run = data.draw(st.sampled_from(folders))
+    copy = tmp_path / "copy"
+    copy.mkdir(exist_ok=True)
+    for old in copy.iterdir():
+        old.unlink()
+    for name in ("run.json", "rows.jsonl", "metrics.jsonl"):
+        if (run / name).is_file():
+            (copy / name).write_bytes((run / name).read_bytes())
+    file = data.draw(st.sampled_from(sorted(copy.iterdir())))
+    lines = [file.read_text("utf-8")] if file.suffix == ".json" else file.read_text("utf-8").rstrip("\n").split("\n")
+    number = data.draw(st.integers(0, len(lines) - 1))
+    place = made = json.loads(lines[number])
+    name = data.draw(st.sampled_from(sorted(place)))
+    if isinstance(place[name], dict) and place[name] and data.draw(st.booleans()):
+        place = place[name]
+        name = data.draw(st.sampled_from(sorted(place)))
+    if data.draw(st.integers(0, 4)) == 0:
+        del place[name]
+    else:
+        place[name] = data.draw(ODD)
+    lines[number] = json.dumps(made)
+    file.write_text("\n".join(lines) + "\n", "utf-8")
+    status = evaluation.main(["report", str(copy), "--text", "0", "--out", str(tmp_path / "odd.html")])
+    assert status in (0, 2)
+    if status == 0:
+        Parts((tmp_path / "odd.html").read_text("utf-8"))
 
 
 def test_what_cannot_stand_on_one_page(
