@@ -221,7 +221,7 @@ def _pairs(found: Sequence[dict[str, Any]]) -> Element:
         "95 % interval",
         "only A / only B right",
         "McNemar p",
-        "",
+        "result",
         "differ in",
     ]
     least = min(pair["resamples"] for pair in found)
@@ -334,7 +334,7 @@ def _made(made: Sequence[dict[str, Any]]) -> Element:
         body.append([name, *(e("strong", value) if len(known) > 1 else value for value in values)])
     dates = [" to ".join(dict.fromkeys(day[:16].replace("T", " ") for day in run.get("dates", ()))) for run in made]
     body.append(["date (UTC)", *(date or "not recorded" for date in dates)])
-    table = _table(["", *(run["label"] for run in made)], body, "What made the runs")
+    table = _table(["setting", *(run["label"] for run in made)], body, "What made the runs")
     return _section("made", "Who ran what", table, e("p", "Bold: not the same in all runs.", class_="note"))
 
 

@@ -249,6 +249,11 @@
       ...panel(row, detail, episode).filter(Boolean),
       el("div", { class: "pager" }, move("previous turn", -1, state.turn === 0), `${state.turn + 1} of ${state.turns}`,
         move("next turn", 1, state.turn === state.turns - 1)));
+    const told = byId("detail").querySelector(".told");
+    if (told) { /* of a long session the line that tells the fact */
+      const box = told.closest(".box");
+      box.scrollTop += told.getBoundingClientRect().top - box.getBoundingClientRect().top - 60;
+    }
     history.replaceState(null, "", `#r=${state.row}&t=${state.turn}`);
   }
 
