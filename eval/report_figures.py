@@ -240,7 +240,7 @@ def _training(run: Trained, evaluated: Sequence[Evaluated]) -> dict[str, Any]:
         steps.append({"step": row["step"], "reward": row["reward"], **share, **varied})
     config = run.config
     words = ("env", "model", "seed", "steps", "groups", "group_size", "lr", "stale_weight", "kl_weight")
-    held = [point for one in evaluated if (point := _checkpoint(run, one, steps[-1]["step"]))]
+    held = [point for one in evaluated if (point := _checkpoint(run, one, run.steps[-1]["step"]))]
     seconds = [row["seconds"] for row in run.steps if isinstance(row.get("seconds"), int | float)]
     return {
         "label": run.label,

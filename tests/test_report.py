@@ -427,7 +427,7 @@ def folders(played: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Path
     return [played / "copy_last", folder / "lme/rag_slice", folder / "trained"]
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_an_odd_value_anywhere_is_shown_or_refused(data: st.DataObject, folders: list[Path], tmp_path: Path) -> None:
     run = data.draw(st.sampled_from(folders))
