@@ -16,7 +16,7 @@ from eval.baselines.facts import outcome
 from eval.baselines.note_takers import row_fields
 from eval.baselines.own import Failed
 from eval.progress import Progress
-from eval.rows import OVER_WINDOW, RunFolder, no_gold_rows, scored_row, unscored_row
+from eval.rows import OVER_WINDOW, RunFolder, at, no_gold_rows, scored_row, unscored_row
 from lme_v2_env.chat import Endpoint, EndpointError, OverLong
 from supersede_env.episode import Episode
 from supersede_env.protocol import NoReply, visible_reply
@@ -74,6 +74,7 @@ def _row(job: Job, client: Endpoint, episode: Episode, sample: int) -> dict[str,
         return unscored_row(episode, sample, str(error))
     extra = {
         "seconds": time.monotonic() - started,
+        "timestamp_utc": at(time.time()),
         "calls": len(finished),
         "finish_reasons": finished,
         "usage": dict(usage),

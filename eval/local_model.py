@@ -16,7 +16,7 @@ from eval.baselines.facts import outcome
 from eval.baselines.note_takers import Start, row_fields
 from eval.baselines.own import Failed
 from eval.progress import Progress
-from eval.rows import OVER_WINDOW, RunFolder, no_gold_rows, scored_row, unscored_row
+from eval.rows import OVER_WINDOW, RunFolder, at, no_gold_rows, scored_row, unscored_row
 from rewards.errors import UserError
 from supersede_env.episode import Episode
 from supersede_env.longmemeval import Loaded
@@ -130,7 +130,8 @@ def _played(
         if i in over:
             rows.append(unscored_row(episode, sample, OVER_WINDOW))
             continue
-        extra = {"seconds": seconds, "calls": rollouts[i].num_turns, "new_tokens": tokens[i]} | row_fields(rollouts[i])
+        extra = {"seconds": seconds, "timestamp_utc": at(time.time()), "calls": rollouts[i].num_turns}
+        extra |= {"new_tokens": tokens[i]} | row_fields(rollouts[i])
         rows.append(scored_row(episode, sample, outcome(rollouts[i]), job.info.stale_weight, extra))
     return rows
 
