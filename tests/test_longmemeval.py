@@ -85,7 +85,7 @@ def test_exclusions_come_from_a_file_with_reasons(tmp_path: Path) -> None:
         (json.dumps([ROW, ROW]).encode(), "own.json", "own.json: id 'q1' occurs more than once"),
         (json.dumps([{**ROW, "question": "\ud800"}]).encode(), "own.json", "row q1: .* is half of a character"),
         (b"[" * 100_000, "own.json", "own.json cannot be read: brackets are nested"),
-        (json.dumps([{**ROW, "haystack_dates": []}]).encode(), "own.json", "row q1: 0 haystack_dates, 2 haystack_session_ids, 2 haystack_sessions"),
+        (json.dumps([{**ROW, "haystack_dates": []}]).encode(), "own.json", "row q1: 0 haystack_dates, 2 haystack_sess"),
         (json.dumps([{**ROW, "haystack_dates": ["x", "y"]}]).encode(), "own.json", "date 'x'"),
     ],
 )
