@@ -27,9 +27,9 @@ from eval.stats import (
     wilson,
 )
 from lme_v2_env.chat import SURROGATE_ESCAPE
+from lme_v2_env.trajectory import SURROGATE
 from rewards import strict_json
 from rewards.errors import UserError
-from supersede_env.episode import refuse_half_characters
 
 MUST_MATCH = ("task_set", "grader_version")
 """Numbers of different tasks or different graders are not comparable."""
@@ -175,7 +175,7 @@ def load_run(folder: Path) -> Run:
         raise UserError(f"{folder / 'run.json'} is damaged: {error}") from error
     if not isinstance(info, dict):
         raise UserError(f"{folder / 'run.json'}: expected an object")
-    refuse_half_characters(info, str(folder / "run.json"))
+    info = _printable(info)
     for key in (*MUST_MATCH, "n"):
         if info.get(key) is None:
             raise UserError(f"{folder / 'run.json'}: '{key}' is missing")
@@ -196,6 +196,11 @@ def load_run(folder: Path) -> Run:
     return Run(f"{folder.parent.name}/{folder.name}", info, tasks)  # .../trained/bounded: both parts tell runs apart
 
 
+def _printable(record: dict[str, Any]) -> dict[str, Any]:
+    """Halves of characters replaced: no terminal takes them."""
+    return json.loads(SURROGATE.sub("\ufffd", json.dumps(record, ensure_ascii=False)))
+
+
 def _read(file: Path) -> str:
     try:
         return file.read_text("utf-8")
@@ -210,8 +215,8 @@ def _row(line: str, where: str) -> Row:
         record = strict_json.loads(line)
     except ValueError:
         raise UserError(f"{where}: no valid JSON; the file is truncated or damaged") from None
-    if SURROGATE_ESCAPE.search(line.encode("utf-8", "surrogatepass")) and isinstance(record, dict):
-        refuse_half_characters(record, where)  # no terminal takes them
+    if isinstance(record, dict) and SURROGATE_ESCAPE.search(line.encode()):
+        record = _printable(record)
     missing = [key for key in ROW_KEYS if not isinstance(record, dict) or key not in record]
     if missing:
         raise UserError(f"{where}: '{missing[0]}' is missing")

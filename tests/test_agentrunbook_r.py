@@ -256,7 +256,7 @@ def test_an_endpoint_that_fails_a_query_leaves_its_row_unscored(world: Path, tmp
         assert lme.run(command(world, tmp_path / "a", endpoint.url)) == 3
     reasons = [row["unscored_reason"] for row in rows_of(tmp_path / "a")]
     assert [reason is None for reason in reasons] == [True, True, True, False, True, True]
-    assert "memory: EndpointError: not JSON (text/html)" in reasons[3]
+    assert "memory: Garbled: not JSON (text/html)" in reasons[3]
 
 
 def test_an_over_long_trajectory_is_written_by_the_template_and_the_run_goes_on(
