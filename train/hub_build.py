@@ -16,7 +16,9 @@ from train.hub_spec import BACKEND
 EPOCH = "1767225600"
 """Time stamp inside the archives (2026-01-01): the same sources make the same bytes."""
 
-_BUILD = "import sys; from hatchling import build as b; print(b.build_sdist(sys.argv[1])); print(b.build_wheel(sys.argv[1]))"
+_BUILD = (
+    "import sys; from hatchling import build as b; print(b.build_sdist(sys.argv[1])); print(b.build_wheel(sys.argv[1]))"
+)
 
 
 @dataclass(frozen=True, slots=True)
