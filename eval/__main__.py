@@ -10,6 +10,7 @@ from importlib import import_module
 
 from eval.arguments import INTERRUPTED
 from rewards.errors import UserError, refuse_unknown
+from train.hub_spec import refuse_beside
 
 COMMANDS = {
     "supersede": ("eval.heldout", "evaluate a model or endpoint on Supersede episodes"),
@@ -41,6 +42,7 @@ def main(args: list[str]) -> int:
         return 0 if args else 2
     try:
         refuse_unknown(args[:1], COMMANDS, "command")
+        refuse_beside()
     except UserError as error:
         print(f"eval: {error}", file=sys.stderr)
         return 2

@@ -10,6 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from rewards.errors import UserError
+from train.hub_spec import refuse_beside
 
 EXAMPLE = """examples:
   prime-rl train --env supersede                                  # the small model on this machine, or prime-rl
@@ -57,6 +58,7 @@ def main(args: Sequence[str] | None = None) -> int:
     """Entry point of the console script `prime-rl`."""
     options, overrides = parser().parse_known_args(args)
     try:
+        refuse_beside()
         if options.config is not None and not options.config.is_file():
             raise UserError(f"--config {options.config}: no such file")
         return _train(options, overrides)

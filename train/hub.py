@@ -42,6 +42,7 @@ def _command(name: str, args: Sequence[str]) -> int:
     parser.add_argument("--only", action="append", metavar="PACKAGE", help=f"one of {names}; may be given twice")
     if name == "build":
         parser.add_argument("--out", type=Path, required=True, help="folder for <package>/ (sources) and dist/")
+        parser.add_argument("--no-rollouts", action="store_true", help="leave out the saved rollouts of the reports")
     elif name == "check":
         parser.add_argument("--quick", action="store_true", help="structure and one installation, no evaluators")
         parser.add_argument("--keep", type=Path, metavar="DIR", help="work in this new folder and keep it")
@@ -64,8 +65,20 @@ def _build(packages: tuple[Package, ...], options: argparse.Namespace) -> int:
         if problem:
             raise UserError(f"{package.module}/README.md: {problem}: run `python -m train.hub tables` first")
         built = build(assemble(package, options.out), options.out / "dist")
-        print(f"{package.name} {package.version}: {built.folder}  {built.wheel.name}  {built.sdist.name}")
+        print(f"{package.name} {package.version}: {built.folder}  {built.wheel.name}  {built.sdist.name}", flush=True)
+        if not options.no_rollouts:
+            _save(package, built.folder)
     return 0
+
+
+def _save(package: Package, folder: Path) -> None:
+    from train.hub_saved import can_save, played_by, save
+
+    if not can_save():
+        print("saved rollouts: left out, verifiers 0.3 has the evaluator that writes them")
+        return
+    for policy in played_by(package):
+        print(f"{package.name}: rollouts of '{policy}': {save(package, folder, policy).relative_to(folder)}", flush=True)
 
 
 def _check(packages: tuple[Package, ...], options: argparse.Namespace) -> int:

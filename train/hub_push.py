@@ -12,8 +12,8 @@ import tarfile
 from pathlib import Path
 
 from train.hub_places import Place, clean, run
-from train.hub_spec import Package
 from train.hub_sources import pyproject
+from train.hub_spec import Package
 from train.hub_wheels import Check
 
 PUSH = """

@@ -1,7 +1,7 @@
 """Rollouts for the cards: real runs of the protocols by scripted policies. None of them is a model.
 
 `notes` plays the notes that the generator derives from the true history; `echo` copies the end of what it is shown.
-`search`, `rag` and `random` are the scripted policies of lme_v2_env.policies, `oracle` keeps the known evidence.
+`search` and `random` are scripted policies of lme_v2_env.policies, its `oracle` keeps the known evidence.
 """
 
 from __future__ import annotations
@@ -39,7 +39,12 @@ def played_by(package: Package) -> dict[str, Policy]:
     """The policies of a package's report, by name; served to the evaluators and played here alike."""
     if package.module == "supersede_env":
         return {"notes": _notes_policy(), "echo": echo}
-    return {"oracle": policies.oracle(_tasks()), **policies.SCRIPTED}
+    return {"oracle": policies.oracle(_tasks()), "search": policies.search, "random": policies.anything}
+
+
+def mean_reward(package: Package, policy: str) -> float:
+    """What `policy` gets on the report's tasks, from protocol and grader alone."""
+    return _played(package, played_by(package)[policy])["reward"]
 
 
 def reports(package: Package) -> str:

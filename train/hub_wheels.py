@@ -11,8 +11,8 @@ from email.parser import Parser as MailParser
 from pathlib import Path
 
 from train.hub_build import Built
-from train.hub_spec import OPTIONAL, SHARED, WITH_VERIFIERS, Package, requirements
 from train.hub_sources import pyproject, third_party
+from train.hub_spec import OPTIONAL, SHARED, WITH_VERIFIERS, Package, requirements
 
 HEAVY = ("torch", "transformers", "vllm", "peft", "sentence-transformers")
 """Distributions that no plain installation may pull in."""
