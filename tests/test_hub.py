@@ -26,7 +26,8 @@ module, rows, folder = json.loads(sys.argv[1])
 
 class Blocked(importlib.abc.MetaPathFinder):
     def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in {"rewards", "generators", "train", "eval", "configs", "tests", "torch", "verifiers"}:
+        top = name.partition(".")[0]
+        if top in {"rewards", "generators", "train", "eval", "configs", "tests", "torch", "verifiers"}:
             raise ModuleNotFoundError(f"{name} is not in the package", name=name)
 
 sys.meta_path.insert(0, Blocked())

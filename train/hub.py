@@ -52,11 +52,26 @@ def _command(name: str, args: Sequence[str]) -> int:
             metavar="VENV",
             help="also prove that installing beside what VENV has (prime-rl's) moves no version; VENV is only read",
         )
+        parser.add_argument(
+            "--golds",
+            type=_count,
+            default=25,
+            metavar="N",
+            help="validate so many default tasks a package and version, or `all` (25)",
+        )
     else:
         parser.add_argument("--check", action="store_true", help="change nothing; status 1 when a part is out of date")
     options = parser.read(args)
     packages = chosen(options.only)
     return {"build": _build, "check": _check, "tables": _tables}[name](packages, options)
+
+
+def _count(text: str) -> int | None:
+    if text == "all":
+        return None
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"'{text}' is neither a number from 1 nor `all`")
+    return int(text)
 
 
 def _build(packages: tuple[Package, ...], options: argparse.Namespace) -> int:
@@ -78,7 +93,9 @@ def _save(package: Package, folder: Path) -> None:
         print("saved rollouts: left out, verifiers 0.3 has the evaluator that writes them")
         return
     for policy in played_by(package):
-        print(f"{package.name}: rollouts of '{policy}': {save(package, folder, policy).relative_to(folder)}", flush=True)
+        print(
+            f"{package.name}: rollouts of '{policy}': {save(package, folder, policy).relative_to(folder)}", flush=True
+        )
 
 
 def _check(packages: tuple[Package, ...], options: argparse.Namespace) -> int:
@@ -91,7 +108,7 @@ def _check(packages: tuple[Package, ...], options: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory(prefix="hub-") if options.keep is None else nullcontext(options.keep) as folder:
         scratch = Path(folder).resolve()
         scratch.mkdir(parents=True, exist_ok=True)
-        for finding in findings(packages, scratch, options.quick, options.like):
+        for finding in findings(packages, scratch, options.quick, options.like, options.golds):
             found.append(finding)
             verdict = "FAILED" if finding.problem else "ok"
             print(

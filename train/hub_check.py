@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.scripted_endpoint import POLICIES, ScriptedEndpoint
+from rewards.errors import UserError
+from tests.scripted_endpoint import ScriptedEndpoint
 from train import hub_places, hub_push, hub_trials, hub_wheels
 from train.hub_build import Built, build
 from train.hub_places import Place
+from train.hub_rollouts import played_by
 from train.hub_sources import assemble
 from train.hub_spec import DEVELOPMENT, Package
 from train.hub_tables import stale
@@ -34,8 +37,11 @@ class Finding:
 Say = Callable[[Finding], None]
 
 
-def findings(packages: tuple[Package, ...], scratch: Path, quick: bool, like: Path | None) -> Iterator[Finding]:
-    """All checks in order, cheap ones first. `like` is an environment whose freeze is imitated (prime-rl's)."""
+def findings(
+    packages: tuple[Package, ...], scratch: Path, quick: bool, like: Path | None, golds: int | None
+) -> Iterator[Finding]:
+    """All checks in order, cheap ones first. `like` is an environment whose freeze is imitated (prime-rl's);
+    `golds` is how many of a package's default tasks are validated, None for all."""
     made: list[tuple[Package, Built]] = []
     for package in packages:
         yield Finding(package.name, "sources", "card's generated parts", stale(package))
@@ -57,13 +63,13 @@ def findings(packages: tuple[Package, ...], scratch: Path, quick: bool, like: Pa
             for check, problem in pushed:
                 yield Finding(package.name, "push", check, problem)
     for version in VERSIONS[:1] if quick else VERSIONS:
-        yield from _installed(made, version, uv, scratch, quick)
+        yield from _installed(made, version, uv, scratch, quick, golds)
     if not quick:
         yield from _moves_nothing(made, uv, scratch, like)
 
 
 def _installed(
-    made: list[tuple[Package, Built]], version: str, uv: str | None, scratch: Path, quick: bool
+    made: list[tuple[Package, Built]], version: str, uv: str | None, scratch: Path, quick: bool, golds: int | None
 ) -> Iterator[Finding]:
     """Each package alone and both together in fresh environments on this verifiers, then the programs."""
     groups = [[pair] for pair in made] if not quick or len(made) == 1 else []
@@ -90,10 +96,10 @@ def _installed(
         if label == "both" or len(made) == 1:
             if quick:
                 continue
-            with ScriptedEndpoint(POLICIES["echo"]) as endpoint:
-                for package, _ in group:
-                    folder = scratch / f"{version}-{package.name}-empty"
-                    for check, problem in hub_trials.programs(package, place, version, endpoint, folder):
+            for package, _ in group:
+                folder = scratch / f"{version}-{package.name}-empty"
+                with ScriptedEndpoint(played_by(package)[package.plays]) as endpoint:
+                    for check, problem in hub_trials.programs(package, place, version, endpoint, folder, golds):
                         yield Finding(package.name, f"{version} {label}", check, problem)
 
 
@@ -102,33 +108,39 @@ def _moves_nothing(
 ) -> Iterator[Finding]:
     """Installing beside a 0.3.1 development verifiers adds packages and moves none.
 
-    Both installers are asked: a Hub installation runs uv or pip, and each resolves for itself.
+    Both installers are asked, since each resolves for itself: pip what it would do, then uv (where it is) by doing it.
     """
     title, wheels = "both" if len(made) > 1 else made[0][0].name, [str(built.wheel) for _, built in made]
     place = hub_places.fresh(scratch / "development", uv)
     done = place.install(f"verifiers=={DEVELOPMENT_VERIFIERS}")
-    where = DEVELOPMENT_VERIFIERS
+    where = f"beside {DEVELOPMENT_VERIFIERS}"
     yield Finding(title, where, "this verifiers installs", done.problem)
     if not done.status:
-        before = place.frozen()
-        done = place.install(*wheels)
-        yield Finding(title, where, "installing moves no version", done.problem or _moved(before, place.frozen()))
+        yield from _additions(title, where, place, wheels, scratch)
         for package, _ in made:
             folder = scratch / f"development-{package.name}"
             folder.mkdir()
-            yield Finding(
-                package.name, where, "imports and loads, both APIs", hub_trials.probe(package, place, [], folder)
-            )
+            problem = hub_trials.probe(package, place, [], folder)
+            yield Finding(package.name, where, "imports and loads, both APIs", problem)
     if like is not None:
-        skeleton = imitate(like, scratch / "imitation")
-        before = skeleton.frozen()
-        place = Place(skeleton.folder, uv)
-        done = place.install("--no-build", *wheels) if uv else place.install(*wheels)
-        where = f"like {like.name} ({len(before)} packages)"
-        yield Finding(title, where, "installing moves no version", done.problem or _moved(before, place.frozen()))
+        imitation = Place(imitate(like, scratch / "imitation"), uv)
+        yield from _additions(title, f"like {like.name}: {len(imitation.frozen())}", imitation, wheels, scratch)
 
 
-def imitate(like: Path, folder: Path) -> Place:
+def _additions(title: str, where: str, place: Place, wheels: list[str], scratch: Path) -> Iterator[Finding]:
+    before = place.frozen()
+    done = hub_places.pip_would(place, wheels, scratch)
+    problem = done.problem
+    if not problem:
+        found = json.loads(done.said[done.said.index("{") :])["install"]
+        added = {hub_places.normal(item["metadata"]["name"]): item["metadata"]["version"] for item in found}
+        problem = _moved(before, before | added)
+    yield Finding(title, where, "pip would move no version", problem)
+    done = place.install(*wheels)
+    yield Finding(title, where, "installing moves no version", done.problem or _moved(before, place.frozen()))
+
+
+def imitate(like: Path, folder: Path) -> Path:
     """A throw-away environment that has the metadata of every distribution of `like`, and none of its code.
 
     Installers see the same versions; `like` itself is only read.
@@ -139,7 +151,7 @@ def imitate(like: Path, folder: Path) -> Place:
         [str(python), "-m", "venv", "--without-pip", str(folder)], folder.parent, hub_places.clean(folder.parent)
     )
     if done.status or not sites:
-        raise hub_places.UserError(f"--like {like}: not a virtual environment")
+        raise UserError(f"--like {like}: not a virtual environment")
     (target,) = folder.glob("lib/python*/site-packages")
     for info in sites[0].glob("*.dist-info"):
         (target / info.name).mkdir()
@@ -147,7 +159,7 @@ def imitate(like: Path, folder: Path) -> Place:
             if (info / name).is_file():
                 shutil.copyfile(info / name, target / info.name / name)
         (target / info.name / "RECORD").write_text("")
-    return Place(folder, None)
+    return folder
 
 
 def _moved(before: dict[str, str], after: dict[str, str]) -> str:

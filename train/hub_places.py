@@ -57,19 +57,30 @@ class Place:
     def program(self, name: str) -> str:
         return str(self.folder / "bin" / name)
 
-    def install(self, *args: str, dry: bool = False) -> Done:
-        """Install, or say what would be; output is kept."""
+    def install(self, *args: str) -> Done:
+        """Install with uv, or with the environment's own pip."""
         if self.uv:
             command = [self.uv, "pip", "install", "--python", self.python]
         else:
             command = [self.python, "-m", "pip", "install", "--disable-pip-version-check"]
-        return run([*command, *(["--dry-run"] if dry else []), *args], self.folder, _outside())
+        return run([*command, *args], self.folder, _outside())
 
     def frozen(self) -> dict[str, str]:
         """Name -> version of every distribution in it."""
         return json.loads(
             subprocess.run([self.python, "-c", FREEZE], capture_output=True, text=True, check=True).stdout
         )
+
+
+def normal(name: str) -> str:
+    """A distribution's name as FREEZE writes it."""
+    return name.lower().replace("_", "-")
+
+
+def pip_would(place: Place, wheels: Sequence[str], cwd: Path) -> Done:
+    """What pip would install into `place`, as its JSON report on standard output; nothing is changed."""
+    command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", place.python, "install"]
+    return run([*command, "--quiet", "--dry-run", "--report", "-", *wheels], cwd, _outside())
 
 
 def tools(folder: Path) -> tuple[str | None, Place | None]:

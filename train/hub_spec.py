@@ -41,6 +41,7 @@ class Package:
         extras: names of its optional dependencies taken over.
         data: package data that a wheel without would fail at, as paths in the package.
         try_options: a small task set that plays in seconds, as taskset options.
+        plays: a scripted policy (hub_rollouts.played_by) that earns some reward on it from its prompts alone.
     """
 
     name: str
@@ -51,6 +52,7 @@ class Package:
     extras: tuple[str, ...]
     data: tuple[str, ...]
     try_options: tuple[tuple[str, str], ...]
+    plays: str
 
     @property
     def module(self) -> str:
@@ -78,6 +80,7 @@ PACKAGES = (
             "_generators/language/fixed_sets.json",
         ),
         try_options=(("data", "validation"), ("preset", "quick")),
+        plays="echo",
     ),
     Package(
         name="lme-v2-env",
@@ -95,6 +98,7 @@ PACKAGES = (
             "_generators/webworld/bank/questions.json",
         ),
         try_options=(("data", "heldout"), ("preset", "easy")),
+        plays="search",
     ),
 )
 
