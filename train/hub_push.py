@@ -9,8 +9,11 @@ from __future__ import annotations
 import json
 import shutil
 import tarfile
+import zipfile
 from pathlib import Path
 
+from rewards.errors import UserError
+from train.hub_build import build
 from train.hub_places import Place, clean, run
 from train.hub_sources import pyproject
 from train.hub_spec import Package
@@ -65,7 +68,7 @@ def with_prime(package: Package, folder: Path, tools: Place, scratch: Path) -> l
     line = next(line for line in done.said.splitlines() if line.startswith("SENT "))
     return [
         ("prime env push, recorded", _sent(package, json.loads(line[5:]))),
-        ("its archive is whole", _archive(package, archive)),
+        ("its archive builds the same wheel", _archive(package, archive, copy, scratch)),
     ]
 
 
@@ -105,9 +108,16 @@ def _sent(package: Package, sent: list[list]) -> str:
     )
 
 
-def _archive(package: Package, archive: Path) -> str:
+def _archive(package: Package, archive: Path, pushed: Path, scratch: Path) -> str:
+    """Build from the archive, as `prime env pull` does for a private environment, and compare the files."""
+    folder = scratch / f"pulled-{package.name}"
     with tarfile.open(archive) as opened:
-        names = opened.getnames()
-    wanted = ("README.md", "pyproject.toml", f"{package.module}/LICENSE", f"{package.module}/__init__.py")
-    missing = [name for name in (*wanted, *(f"{package.module}/{path}" for path in package.data)) if name not in names]
-    return f"missing: {missing[0]}" if missing else ""
+        opened.extractall(folder, filter="data")
+    (first,) = (pushed / "dist").glob("*.whl")
+    try:
+        again = build(folder, folder / "dist").wheel
+    except UserError as error:
+        return str(error)
+    names = [set(zipfile.ZipFile(wheel).namelist()) for wheel in (first, again)]
+    different = sorted(names[0] ^ names[1])
+    return f"differs in {different[0]}" if different else ""

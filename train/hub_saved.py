@@ -40,4 +40,6 @@ def save(package: Package, folder: Path, policy: str) -> Path:
     played, wanted = json.loads(found[0].read_text("utf-8"))["avg_reward"], mean_reward(package, policy)
     if abs(played - wanted) > 1e-9:
         raise UserError(f"{package.name}: '{policy}' got {played} from the evaluator and {wanted} from the protocol")
+    for log in found[0].parent.glob("*.log"):  # of the evaluator's own server: times and folders of this machine
+        log.unlink()
     return found[0].parent
