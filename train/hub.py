@@ -48,6 +48,9 @@ def _command(name: str, args: Sequence[str]) -> int:
         parser.add_argument("--no-rollouts", action="store_true", help="leave out the saved rollouts of the reports")
     elif name == "check":
         parser.add_argument("--quick", action="store_true", help="structure and one installation, no evaluators")
+        parser.add_argument(
+            "--verifiers", action="append", metavar="V", help="install on this version only; may be given twice"
+        )
         parser.add_argument("--keep", type=Path, metavar="DIR", help="work in this new folder and keep it")
         parser.add_argument(
             "--like",
@@ -102,16 +105,18 @@ def _save(package: Package, folder: Path) -> None:
 
 
 def _check(packages: tuple[Package, ...], options: argparse.Namespace) -> int:
-    from train.hub_check import findings
+    from train.hub_check import VERSIONS, findings
 
     refuse_beside()
+    refuse_unknown(options.verifiers or (), VERSIONS, "verifiers")
+    versions = tuple(options.verifiers or VERSIONS)
     if options.keep is not None and options.keep.exists():
         raise UserError(f"--keep {options.keep} is there already: name a new folder")
     began, found = time.monotonic(), []
     with tempfile.TemporaryDirectory(prefix="hub-") if options.keep is None else nullcontext(options.keep) as folder:
         scratch = Path(folder).resolve()
         scratch.mkdir(parents=True, exist_ok=True)
-        for finding in findings(packages, scratch, options.quick, options.like, options.golds):
+        for finding in findings(packages, scratch, options.quick, options.like, options.golds, versions):
             found.append(finding)
             verdict = "FAILED" if finding.problem else "ok"
             print(

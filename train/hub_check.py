@@ -15,7 +15,7 @@ from train.hub_build import Built, build
 from train.hub_places import Place
 from train.hub_rollouts import played_by
 from train.hub_sources import assemble
-from train.hub_spec import DEVELOPMENT, Package
+from train.hub_spec import ROOT, Package
 from train.hub_tables import stale
 
 VERSIONS = ("0.3.1", "0.4.0")
@@ -38,10 +38,16 @@ Say = Callable[[Finding], None]
 
 
 def findings(
-    packages: tuple[Package, ...], scratch: Path, quick: bool, like: Path | None, golds: int | None
+    packages: tuple[Package, ...],
+    scratch: Path,
+    quick: bool,
+    like: Path | None,
+    golds: int | None,
+    versions: tuple[str, ...],
 ) -> Iterator[Finding]:
     """All checks in order, cheap ones first. `like` is an environment whose freeze is imitated (prime-rl's);
-    `golds` is how many of a package's default tasks are validated, None for all."""
+    `golds` is how many of a package's default tasks are validated, None for all; `versions` of verifiers
+    are installed on."""
     made: list[tuple[Package, Built]] = []
     for package in packages:
         yield Finding(package.name, "sources", "card's generated parts", stale(package))
@@ -62,7 +68,7 @@ def findings(
             )
             for check, problem in pushed:
                 yield Finding(package.name, "push", check, problem)
-    for version in VERSIONS[:1] if quick else VERSIONS:
+    for version in versions[:1] if quick else versions:
         yield from _installed(made, version, uv, scratch, quick, golds)
     if not quick:
         yield from _moves_nothing(made, uv, scratch, like)
@@ -78,17 +84,22 @@ def _installed(
         label = "both" if len(group) > 1 else "alone"
         name = "-".join([version, *(package.name for package, _ in group)])
         place = hub_places.fresh(scratch / name, uv)
-        done = place.install(*hub_places.constrained(version), *(str(built.wheel) for _, built in group))
+        constraints = ("-c", str(ROOT / "constraints" / f"verifiers-{version}.txt"))
+        done = place.install(*constraints, f"verifiers=={version}")
+        before = {} if done.status else place.frozen()
+        done = done if done.status else place.install(*constraints, *(str(built.wheel) for _, built in group))
         title = " + ".join(package.name for package, _ in group)
         yield Finding(title, f"{version} {label}", "installs in a fresh environment", done.problem)
         if done.status:
             continue
-        present = place.frozen()
-        heavy = [name for name in (*hub_wheels.HEAVY, DEVELOPMENT) if name in present]
-        yield Finding(title, f"{version} {label}", "brings nothing heavy", ", ".join(heavy))
+        added = set(place.frozen()) - set(before) - {package.name for package, _ in group}
+        declared = {name for package, _ in group for name in package.needs}
+        check = f"adds to verifiers alone: {', '.join(sorted(added)) or 'nothing'}"
+        yield Finding(title, f"{version} {label}", check, ", ".join(sorted(added - declared)))
         inside = {package.name for package, _ in group}
         for package, _ in group:
             others = [other.module for other, _ in made if other.name not in inside]
+            others += [name.replace("-", "_") for name in hub_wheels.HEAVY if name not in before]
             folder = scratch / f"{name}-{package.name}-probe"
             folder.mkdir()
             problem = hub_trials.probe(package, place, others, folder)

@@ -18,7 +18,6 @@ from pathlib import Path
 
 from rewards.errors import UserError
 from train.hub_build import last_line
-from train.hub_spec import ROOT
 
 FREEZE = """
 import importlib.metadata as m, json
@@ -103,11 +102,6 @@ def fresh(folder: Path, uv: str | None) -> Place:
     if done.status:
         raise UserError(f"no virtual environment can be made at {folder}: {last_line(done.said)}")
     return Place(folder, uv)
-
-
-def constrained(version: str) -> tuple[str, ...]:
-    """Arguments that install this verifiers with the versions that the repository is tested with."""
-    return ("-c", str(ROOT / "constraints" / f"verifiers-{version}.txt"), f"verifiers=={version}")
 
 
 def run(command: Sequence[str], cwd: Path, env: Mapping[str, str]) -> Done:

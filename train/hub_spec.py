@@ -25,8 +25,8 @@ BACKEND = "hatchling>=1.27"
 OPTIONAL = frozenset({"sentence_transformers", "tokenizers"})
 """Imported inside a function, for an option that is off by default and that says what to install."""
 
-WITH_VERIFIERS = frozenset({"pydantic", "openai", "huggingface_hub"})
-"""Third-party modules that every admitted verifiers depends on itself."""
+WITH_VERIFIERS = frozenset({"pydantic", "openai", "huggingface_hub", "datasets"})
+"""Third-party modules that verifiers brings itself; `datasets` 0.3 only, where alone `load_environment` needs it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ PACKAGES = (
         version="0.1.0",
         description="Keep bounded notes current while facts change over chat sessions, then answer (Supersede).",
         tags=("memory", "knowledge-update", "long-context", "multi-turn", "train", "eval"),
-        needs=("verifiers", "datasets", "rapidfuzz", "httpx"),
+        needs=("verifiers", "rapidfuzz", "httpx"),
         extras=(),
         data=(
             "wordings.json",
@@ -87,7 +87,7 @@ PACKAGES = (
         version="0.1.0",
         description="Gather evidence from a memory of web-agent runs; a fixed reader answers (LongMemEval-V2).",
         tags=("memory", "retrieval", "search", "web-agents", "multi-turn", "train", "eval"),
-        needs=("verifiers", "datasets", "rapidfuzz", "httpx", "numpy"),
+        needs=("verifiers", "rapidfuzz", "httpx", "numpy"),
         extras=("embed",),
         data=(
             "policy_prompts.json",

@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.scripted_endpoint import ScriptedEndpoint
 from train.hub_places import Place, clean, run
 from train.hub_spec import SHARED, Package
-from train.hub_wheels import HEAVY, Check
+from train.hub_wheels import Check
 
 TASKS = 5
 VALIDATED = 25
@@ -49,7 +49,7 @@ def probe(package: Package, place: Place, others: list[str], folder: Path) -> st
     options = dict(package.try_options) | (
         {"num_episodes": 3} if package.name == "supersede-env" else {"num_worlds": 1}
     )
-    absent = [*SHARED, "train", "eval", "configs", *(name.replace("-", "_") for name in HEAVY), *others]
+    absent = [*SHARED, "train", "eval", "configs", *others]
     words = json.dumps([package.name, package.module, options, absent])
     return run([place.python, "-c", PROBE, words], folder, clean(folder)).problem
 
