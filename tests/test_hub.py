@@ -36,7 +36,7 @@ import importlib, pkgutil
 home = importlib.import_module(module)
 assert home.__file__.startswith(folder), home.__file__
 for found in pkgutil.walk_packages(home.__path__, module + "."):
-    if found.name.rpartition(".")[2] not in ("taskset", "multiturn", "__main__"):
+    if found.name.rpartition(".")[2] not in ("taskset", "multiturn", "openenv", "__main__"):
         importlib.import_module(found.name)
 data = importlib.import_module(module + ".data")
 if module == "supersede_env":

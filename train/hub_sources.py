@@ -16,7 +16,7 @@ from typing import Any
 import tomli_w
 
 from rewards.errors import UserError
-from train.hub_spec import BACKEND, ROOT, SHARED, Package, requirements
+from train.hub_spec import BACKEND, OF_EXTRA, ROOT, SHARED, Package, requirements
 
 _COMMAND = re.compile(rf"python -m ({'|'.join(SHARED)})\b")
 """How help texts call a copied module's command line."""
@@ -110,7 +110,7 @@ def third_party(files: Iterable[Path], own: Iterable[str]) -> dict[str, bool]:
         for node in ast.walk(tree):
             for name in _imported(node):
                 top = name.partition(".")[0]
-                if top not in known:
+                if top not in known and top not in OF_EXTRA.get(file.name, ()):
                     found[top] = found.get(top, False) or id(node) in at_once
     return found
 

@@ -25,6 +25,9 @@ BACKEND = "hatchling>=1.27"
 OPTIONAL = frozenset({"sentence_transformers", "tokenizers"})
 """Imported inside a function, for an option that is off by default and that says what to install."""
 
+OF_EXTRA = {"openenv.py": frozenset({"openenv", "fastapi", "uvicorn"})}
+"""Modules that nothing imports and that say what to install: file name -> what the extra of that name brings."""
+
 WITH_VERIFIERS = frozenset({"pydantic", "openai", "huggingface_hub", "datasets"})
 """Third-party modules that verifiers brings itself; `datasets` 0.3 only, where alone `load_environment` needs it."""
 
@@ -66,7 +69,7 @@ PACKAGES = (
         description="Keep bounded notes current while facts change over chat sessions, then answer (Supersede).",
         tags=("memory", "knowledge-update", "long-context", "multi-turn", "train", "eval"),
         needs=("verifiers", "rapidfuzz", "httpx"),
-        extras=(),
+        extras=("openenv",),
         data=(
             "wordings.json",
             "longmemeval_stale.json",
@@ -88,7 +91,7 @@ PACKAGES = (
         description="Gather evidence from a memory of web-agent runs; a fixed reader answers (LongMemEval-V2).",
         tags=("memory", "retrieval", "search", "web-agents", "multi-turn", "train", "eval"),
         needs=("verifiers", "rapidfuzz", "httpx", "numpy"),
-        extras=("embed",),
+        extras=("embed", "openenv"),
         data=(
             "policy_prompts.json",
             "reader_prompts.json",
