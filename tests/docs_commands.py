@@ -34,7 +34,8 @@ class Command:
         words = shlex.split(self.key.removesuffix("&"))
         while words and ASSIGNED.match(words[0]):
             words = words[1:]
-        return words[: words.index(">")] if ">" in words else words
+        words = words[: words.index(">")] if ">" in words else words
+        return ["python", *words[1:]] if words[0] == ".venv/bin/python" else words
 
     @property
     def where(self) -> str:

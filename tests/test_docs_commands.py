@@ -46,6 +46,21 @@ def test_the_registry_is_up_to_date_and_no_command_hides(name: str) -> None:
     assert not unmarked(ROOT / name), "commands belong into ```bash blocks"
 
 
+@pytest.mark.parametrize("name", PAGES)
+def test_links_lead_somewhere(name: str) -> None:
+    """Files and headings of this repository; addresses elsewhere are not asked."""
+    page = ROOT / name
+    for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text("utf-8")):
+        if re.match(r"[a-z]+:", target):
+            continue
+        file, _, heading = target.partition("#")
+        found = (page.parent / file).resolve() if file else page
+        assert found.exists(), target
+        if heading:
+            titles = re.findall(r"(?m)^#+ (.+)$", found.read_text("utf-8"))
+            assert heading in {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}, target
+
+
 def test_every_skipped_command_says_why_and_what_executes_it() -> None:
     skipped = [one for name in REGISTRY for one in REGISTRY[name].get("skip", [])]
     for one in [*skipped, *REGISTRY["programs"].values()]:
