@@ -7,7 +7,7 @@ import random
 from pathlib import Path
 from typing import Any
 
-from lme_v2_env.data import Task, explorer_of_world, load_tasks
+from lme_v2_env.data import DataConfig, Task, explorer_of_world, load_tasks
 from lme_v2_env.policies import teacher
 from lme_v2_env.protocol import Message, ProtocolConfig, RetrievalRollout
 from lme_v2_env.reading import read
@@ -36,9 +36,19 @@ class LmeV2Tasks:
         loaded = self._loaded[preset]
         return LmeV2Task(loaded[number % len(loaded)], self.config)
 
+    def validation(self, count: int) -> list[LmeV2Task]:
+        """Questions of the generator's validation worlds, of the preset that was trained on."""
+        if not self.config.data.generated:
+            raise UserError("validation needs generated data (data.data = 'train')")
+        data = dataclasses.replace(self.config.data, data="validation", num_worlds=None, first_world=0)
+        return [LmeV2Task(task, self.config) for task in self._tasks(data)[:count]]
+
     def _load(self, preset: str | None) -> list[Task]:
+        data = self.config.data
+        return self._tasks(dataclasses.replace(data, preset=preset) if preset else data)
+
+    def _tasks(self, data: DataConfig) -> list[Task]:
         config = self.config
-        data = dataclasses.replace(config.data, preset=preset) if preset else config.data
         judged, premises = config.reader.judge is not None, config.reward.abstention_bonus > 0
         found = list(load_tasks(data, pictures=config.reader.images, judged=judged, premises=premises))
         random.Random(0).shuffle(found)
@@ -63,6 +73,7 @@ class LmeV2Task:
 
     def __init__(self, task: Task, config: LmeV2Config) -> None:
         self.task, self.config = task, config
+        self.id = task.question.id
 
     def start(self) -> LmeV2Play:
         return LmeV2Play(self.task, self.config)

@@ -51,6 +51,13 @@ class SupersedeTasks:
         one = DataConfig(data="train", preset=chosen, num_episodes=1, first_seed=seed)
         return next(iter(generated_records(one)))
 
+    def validation(self, count: int) -> list[SupersedeTask]:
+        """Episodes of the generator's validation split, of the preset that was trained on."""
+        if self.config.data.data != "train":
+            raise UserError("validation needs generated data (data.data = 'train')")
+        data = DataConfig(data="validation", preset=self.config.data.preset, num_episodes=count)
+        return [SupersedeTask(record, self.config) for record in generated_records(data)]
+
     def next_command(self, adapter: Path) -> str:
         config, protocol = self.config, self.config.protocol
         words = ["python -m eval supersede --model", config.model, "--adapter", str(adapter), "--data validation"]
@@ -68,6 +75,7 @@ class SupersedeTask:
     def __init__(self, record: Mapping[str, Any], config: LocalConfig) -> None:
         self.record, self.config = record, config
         self.episode = Episode.from_record(record)
+        self.id = self.episode.id
 
     def start(self) -> SupersedePlay:
         return SupersedePlay(self.episode, self.config, values_by_session(self.record))

@@ -68,6 +68,9 @@ class Play(Protocol):
 class Task(Protocol):
     """Something to train on."""
 
+    @property
+    def id(self) -> str: ...
+
     def start(self) -> Play: ...
 
     def examples(self) -> list[Example]:
@@ -80,6 +83,11 @@ class Tasks(Protocol):
 
     def task(self, number: int, preset: str | None = None) -> Task:
         """Task `number`, counted from 0, of `preset` or of the configured data."""
+        ...
+
+    def validation(self, count: int) -> Sequence[Task]:
+        """The first `count` tasks of the validation split that belongs to the training data. Raises `UserError`
+        where there is none."""
         ...
 
     def next_command(self, adapter: Path) -> str:

@@ -1,0 +1,119 @@
+"""The framework's floor: a `MultiTurnEnv` of Supersede's shape that does nothing, and a client that answers at once.
+
+Both sides play the same prompts, so what is measured beyond the floor is the protocol, the grader and the metrics.
+verifiers 0.3.x only.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import verifiers as vf
+from verifiers.legacy.clients import Client
+from verifiers.legacy.types import Response, ResponseMessage
+
+from supersede_env import load_environment
+from supersede_env.data import DataConfig, generated_records
+from supersede_env.episode import Episode
+from supersede_env.protocol import NotesRollout, ProtocolConfig
+from tests.scripted_endpoint import echo
+
+PRESET = "curriculum"
+
+
+class Instant(Client[None, Any, Any, Any]):
+    """Answers in this process, at once, with the end of what it is shown."""
+
+    def setup_client(self, config: Any) -> None:
+        return None
+
+    async def get_response(
+        self, prompt: Any, model: str, sampling_args: Any, tools: Any = None, **kwargs: Any
+    ) -> Response:
+        last = prompt[-1]
+        text = echo([{"role": "user", "content": str(last["content"] if isinstance(last, dict) else last.content)}])
+        message = ResponseMessage(content=text or "nothing", finish_reason="stop", is_truncated=False)
+        return Response(id="instant", created=0, model=model, message=message)
+
+    async def to_native_tool(self, tool: Any) -> Any:
+        raise NotImplementedError
+
+    async def to_native_prompt(self, messages: Any) -> tuple[Any, dict[str, Any]]:
+        raise NotImplementedError
+
+    async def get_native_response(self, *args: Any, **kwargs: Any) -> Any:
+        raise NotImplementedError
+
+    async def raise_from_native_response(self, response: Any) -> None:
+        raise NotImplementedError
+
+    async def from_native_response(self, response: Any) -> Response:
+        raise NotImplementedError
+
+    async def close(self) -> None:
+        return None
+
+
+class FloorEnv(vf.MultiTurnEnv):
+    """Sends prepared prompts one after the other; the reward is 0."""
+
+    async def setup_state(self, state: vf.State) -> vf.State:
+        state["prompts"] = json.loads(state["info"]["prompts"])
+        return state
+
+    async def get_prompt_messages(self, state: vf.State) -> Any:
+        return state["prompts"][len(state["trajectory"])]
+
+    async def env_response(self, messages: Any, state: vf.State, **kwargs: Any) -> Any:
+        raise NotImplementedError
+
+    @vf.stop
+    async def played(self, state: vf.State) -> bool:
+        return len(state["trajectory"]) == len(state["prompts"])
+
+    async def render_completion(self, state: vf.State) -> None:
+        state["completion"] = state["trajectory"][-1]["completion"]
+
+
+def floor(count: int) -> vf.Environment:
+    """The floor over the first `count` training episodes."""
+    from datasets import Dataset
+
+    rows = []
+    for record in generated_records(DataConfig(data="train", preset=PRESET, num_episodes=count)):
+        rollout = NotesRollout(Episode.from_record(record).view, ProtocolConfig())
+        prompts: list[Sequence[Any]] = []
+        while not rollout.done:
+            prompts.append(list(rollout.prompt()))
+            rollout.step(echo([dict(message) for message in prompts[-1]]) or "nothing")
+        question = [{"role": "user", "content": record["question"]}]
+        rows.append({"prompt": question, "answer": record["gold"], "info": {"prompts": json.dumps(prompts)}})
+    data = Dataset.from_list(rows)
+
+    async def nothing(state: vf.State) -> float:
+        return 0.0
+
+    return FloorEnv(dataset=data, eval_dataset=data, rubric=vf.Rubric(funcs=[nothing]), env_id="floor")
+
+
+def rollouts_per_second(environment: vf.Environment, count: int) -> float:
+    began = time.perf_counter()
+    done = environment.evaluate_sync(
+        Instant(None), "instant", num_examples=count, rollouts_per_example=1, max_concurrent=64
+    )
+    seconds = time.perf_counter() - began
+    failed = [row["error"] for row in done["outputs"] if row.get("error")]
+    assert len(done["outputs"]) == count, "a rollout is missing"
+    assert not failed, failed[0]
+    return count / seconds
+
+
+def measure(count: int) -> dict[str, float]:
+    """Rollouts a second of Supersede and of the floor, in turns after a first round of each that is not counted."""
+    sides = {"ours": load_environment(data="train", preset=PRESET, num_episodes=count), "peer": floor(count)}
+    for environment in sides.values():
+        rollouts_per_second(environment, min(count, 32))
+    return {name: rollouts_per_second(environment, count) for name, environment in sides.items()}

@@ -1,0 +1,122 @@
+"""What is measured. Each function returns {figure: {"ours": value, "peer": value or absent}}, once."""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+Found = dict[str, dict[str, float]]
+
+SMALL, LARGE = 1, 10
+"""Two sizes of the same work, tenfold apart: they show how the cost grows."""
+
+
+def rollouts() -> Found:
+    """Supersede as a MultiTurnEnv beside the framework's floor, with a client that answers at once."""
+    from benchmarks.floor import measure
+
+    return {f"rollouts/s, {60 * size} rollouts": measure(60 * size) for size in (SMALL, LARGE)}
+
+
+def grader() -> Found:
+    """Answers of up to 500 characters from the variations suite."""
+    from benchmarks.test_grader_speed import ROWS, one_pass
+
+    one_pass()  # golds and questions are read once a process
+    found: Found = {}
+    for size in (SMALL, LARGE):
+        seconds = _seconds(lambda size=size: [one_pass() for _ in range(size)])
+        found[f"grades/s, {len(ROWS) * size} answers"] = {"ours": len(ROWS) * size / seconds}
+    return found
+
+
+def timelines() -> Found:
+    """Episodes of two presets."""
+    from generators.timelines import generate
+
+    found: Found = {}
+    for preset in ("curriculum", "hard"):
+        for size in (SMALL, LARGE):
+            count = 60 * size
+            seconds = _seconds(lambda preset=preset, count=count: [generate(seed, preset) for seed in range(count)])
+            found[f"episodes/s, {preset}, {count} episodes"] = {"ours": count / seconds}
+    return found
+
+
+def worlds() -> Found:
+    """Web worlds with their trajectories and questions."""
+    from generators.webworld import bundle
+
+    return {
+        f"worlds/s, standard, {5 * size} worlds": {
+            "ours": 5 * size / _seconds(lambda size=size: [bundle(seed, "standard") for seed in range(5 * size)])
+        }
+        for size in (SMALL, LARGE)
+    }
+
+
+def memory(states: int, data: Path) -> Found:
+    """Insert and query beside brute force over the same vectors and bm25s over the same texts.
+
+    The peer does the least that gives the same ranking: one float32 matrix product with a partial sort, the library's
+    own BM25 over the whole corpus, and no fusion, no masks, no texts.
+    """
+    from eval import lme_scale
+    from lme_v2_env.memory.embed import Hashing
+
+    with tempfile.TemporaryDirectory() as folder:
+        options = argparse.Namespace(folder=Path(folder), data=data, trajectories=states // 30, states=30, phase=None)
+        lme_scale.make(options)
+        inserted = lme_scale.insert(options)
+        queried = lme_scale.reopen(options)
+        memory = lme_scale._memory(options)
+        opened = lme_scale.TrajectoryFile.open(options.folder / "trajectories.jsonl", options.folder / "cache")
+        for trajectory in opened.read(opened.ids):
+            memory.insert(trajectory)
+        vectors = memory.library.index("slice").arrays()["vectors"].astype(np.float32)
+        texts = [state.tree for trajectory in opened.read(opened.ids) for state in trajectory.states]
+        questions = [f"When working on the task, which buttons does the page number {n} show?" for n in range(50)]
+        embedded = [Hashing().query(text) for text in questions]
+        dense = statistics.median(_seconds(lambda v=v: _best(vectors @ v)) for v in embedded)
+        found: Found = {
+            f"insert states/s, {states} states": {"ours": inserted["states_per_second"]},
+            f"query p50 ms, {states} states": {"ours": queried["query_p50_ms"]},
+            f"query p95 ms, {states} states": {"ours": queried["query_p95_ms"]},
+            f"peak MB, {states} states": {"ours": float(queried["peak_memory_mb"])},
+        }
+        sparse = _bm25s(texts, questions) if find_spec("bm25s") else None
+        if sparse is not None:
+            found[f"query p50 ms, {states} states"]["peer"] = 1000 * (dense + sparse)
+        return found
+
+
+def _best(scores: np.ndarray, top: int = 100) -> np.ndarray:
+    chosen = np.argpartition(scores, max(0, len(scores) - top))[-top:]
+    return chosen[np.argsort(-scores[chosen])]
+
+
+def _bm25s(texts: list[str], questions: Iterable[str]) -> float:
+    """Median seconds of one query."""
+    import bm25s
+
+    from lme_v2_env.memory.slices import words
+
+    index = bm25s.BM25(method="lucene", k1=1.5, b=0.75)
+    index.index([words(text) for text in texts], show_progress=False)
+    return statistics.median(
+        _seconds(lambda q=q: index.retrieve([words(q)], k=100, show_progress=False)) for q in questions
+    )
+
+
+def _seconds(work: Callable[[], Any]) -> float:
+    began = time.perf_counter()
+    work()
+    return time.perf_counter() - began
