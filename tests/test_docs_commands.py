@@ -28,7 +28,12 @@ from tests.docs_commands import ROOT, Command, commands, pages, unmarked
 LONG = os.environ.get("DOCS_COMMANDS") == "long"
 REGISTRY = tomllib.loads((ROOT / "tests" / "data" / "docs_commands.toml").read_text("utf-8"))
 TARGETS = re.findall(r"(?m)^([\w-]+):", (ROOT / "Makefile").read_text("utf-8"))
-MAINS = {"eval": "eval.__main__", "generators": "generators.__main__", "generators.timelines": "generators.cli"}
+MAINS = {
+    "eval": "eval.__main__",
+    "generators": "generators.__main__",
+    "benchmarks": "benchmarks.__main__",
+    "generators.timelines": "generators.cli",
+}
 HOW = ("run", "long", "skip")
 PAGES = [page.relative_to(ROOT).as_posix() for page in pages()]
 
