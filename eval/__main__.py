@@ -15,6 +15,7 @@ COMMANDS = {
     "supersede": ("eval.heldout", "evaluate a model or endpoint on Supersede episodes"),
     "compare": ("eval.compare", "paired comparison of two runs"),
     "table": ("eval.table", "finished runs side by side, with a plot"),
+    "report": ("eval.report", "one self-contained page: figures, and a viewer of rollouts"),
     "scale": ("eval.scale", "bounded accuracy against the number of sessions"),
     "proof": ("eval.proof", "tables and curves of the training proof"),
     "lme-v2": ("eval.lme", "LongMemEval-V2: memory systems on its data"),

@@ -12,9 +12,11 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import TYPE_CHECKING, Any
 
 from eval import endpoint
-from eval.baselines.facts import outcome, report
+from eval.baselines.facts import outcome
+from eval.baselines.note_takers import row_fields
+from eval.baselines.own import Failed
 from eval.progress import Progress
-from eval.rows import OVER_WINDOW, RunFolder, no_gold_rows, scored_row, unscored_row
+from eval.rows import OVER_WINDOW, RunFolder, at, no_gold_rows, scored_row, unscored_row
 from lme_v2_env.chat import Endpoint, EndpointError, OverLong
 from supersede_env.episode import Episode
 from supersede_env.protocol import NoReply, visible_reply
@@ -50,11 +52,11 @@ def evaluate(job: Job, folder: RunFolder, lock: int) -> None:
 
 
 def _row(job: Job, client: Endpoint, episode: Episode, sample: int) -> dict[str, Any]:
-    rollout = job.start(episode.view, job.protocol)
     finished: list[str | None] = []
     usage: Counter[str] = Counter()
     started = time.monotonic()
     try:
+        rollout = job.start(episode.view, job.protocol)
         while not rollout.done:
             reply = client.exchange(
                 [dict(message) for message in rollout.prompt()],
@@ -64,16 +66,19 @@ def _row(job: Job, client: Endpoint, episode: Episode, sample: int) -> dict[str,
             rollout.step(_text(reply.message))
             finished.append(reply.finish_reason)
             usage.update(reply.usage)
+    except Failed as error:
+        return unscored_row(episode, sample, str(error)) | {"traceback": error.trace}
     except OverLong:
         return unscored_row(episode, sample, OVER_WINDOW)
     except (EndpointError, NoReply) as error:
         return unscored_row(episode, sample, str(error))
     extra = {
         "seconds": time.monotonic() - started,
+        "timestamp_utc": at(time.time()),
         "calls": len(finished),
         "finish_reasons": finished,
         "usage": dict(usage),
-        **report(rollout),
+        **row_fields(rollout),
     }
     return scored_row(episode, sample, outcome(rollout), job.info.stale_weight, extra)
 

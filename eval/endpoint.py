@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 
 from eval.baselines.note_takers import Start
 from eval.progress import Progress
-from eval.rows import OVER_WINDOW, RunFolder, no_gold_rows, scored_row, unscored_row, write_atomic
+from eval.rows import OVER_WINDOW, RunFolder, at, no_gold_rows, scored_row, unscored_row, write_atomic
 from rewards.errors import UserError
 from supersede_env.episode import Episode
 from supersede_env.longmemeval import Loaded
@@ -181,6 +181,7 @@ def _row(episode: Episode, sample: int, record: dict[str, Any], stale_weight: fl
     calls = trace.get("calls") or []
     extra = {
         "seconds": agent["end"] - agent["start"],
+        "timestamp_utc": at(agent["end"]),
         "calls": len(calls),
         "finish_reasons": [call.get("finish_reason") for call in calls],
     }

@@ -14,10 +14,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from eval import direct, endpoint, local_model
+from eval import direct, endpoint, local_model, recite
 from eval.arguments import Parser, answered
+from eval.baselines import OWN
 from eval.baselines.facts import facts_hash, operations
-from eval.baselines.note_takers import SYSTEMS, Start, starter
+from eval.baselines.note_takers import Start, refuse_unknown_system, starter
+from eval.baselines.own import find, source_hash
 from eval.locks import only_writer
 from eval.rows import RunFolder, RunInfo, code_version, describe, summarise
 from eval.stats import INVALID_EXIT
@@ -35,12 +37,17 @@ EXAMPLE = """examples:
       --condition both --out runs/qwen
   python -m eval supersede --model Qwen/Qwen2.5-3B-Instruct --base-url http://localhost:8000/v1 --data oracle \\
       --system facts --out runs/qwen
+  python -m eval supersede --model none --data oracle --system my_notes:remember --out runs/mine
   python -m eval compare runs/qwen/full runs/qwen/bounded
 
 Rows go to OUT/<condition>/rows.jsonl; the same command again resumes. Exit status: 0 done, 2 refused, 3 INVALID."""
 
 CHARS_PER_TOKEN = 4
 """A common rule of thumb for English, used for the estimate before a run and nowhere else."""
+
+
+WRITERS = ("notes", "facts")
+"""Systems whose notes the model writes: one call a session. Of the others only the answer is the model's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,17 +64,23 @@ class Job:
 def parser() -> Parser:
     top = Parser("python -m eval supersede", "Evaluate a model on held-out Supersede episodes.", EXAMPLE)
     add = top.add_argument
-    add("--model", required=True, help="name at the endpoint; without --base-url a local model (smollm2-135m, folder)")
+    add(
+        "--model",
+        required=True,
+        help="name at the endpoint; without --base-url a local model (smollm2-135m, folder), or none: the final notes "
+        "are the answer",
+    )
     add("--out", required=True, type=Path, help="run folder; started again, the run resumes")
     add("--base-url", help="OpenAI-compatible endpoint, such as http://localhost:8000/v1")
     add("--api-key-var", default="OPENAI_API_KEY", help="environment variable that holds the endpoint's key")
     add("--adapter", help="LoRA adapter folder (local model only)")
     add(
         "--system",
-        choices=SYSTEMS,
         default="notes",
+        metavar="NAME",
         help="who keeps the notes: the model (notes), the model as a list that it adds to and updates (facts), or a "
-        "rule: no_memory, copy_last (the last session), oracle_notes (generated data)",
+        "rule: no_memory, copy_last (the last session), oracle_notes (generated data), or your own, "
+        "package.module:function, (notes, session) -> notes",
     )
     add("--condition", choices=("bounded", "full", "both"), default="bounded")
     add("--data", default="oracle", help="oracle, s, train, validation, or a .jsonl file (default oracle)")
@@ -112,7 +125,8 @@ def _run(options: argparse.Namespace) -> int:
         },
     )
     # verifiers' evaluator plays the notes protocol and no other
-    engine = local_model if not options.base_url else endpoint if options.system == "notes" else direct
+    served = endpoint if options.system == "notes" else direct
+    engine = served if options.base_url else recite if options.model == recite.NAME else local_model
     conditions = ("bounded", "full") if options.condition == "both" else (options.condition,)
     protocols = [_protocol(options, condition) for condition in conditions]
     start = starter(options.system, data)
@@ -148,9 +162,10 @@ def _check(options: argparse.Namespace) -> None:
         raise UserError(f"--temperature is {options.temperature}: give 0 (greedy) or more")
     if not math.isfinite(options.stale_weight):
         raise UserError(f"--stale-weight is {options.stale_weight}: give a number")
+    refuse_unknown_system(options.system)
     if options.system != "notes" and options.condition != "bounded":
         raise UserError(f"--system {options.system} has no full-context condition: leave out --condition")
-    if options.system not in ("notes", "facts") and options.max_session_chars:
+    if options.system not in WRITERS and options.max_session_chars:
         raise UserError(f"--system {options.system} has one note a session: leave out --max-session-chars")
     if options.base_url and options.adapter:
         raise UserError("--adapter is for local models; an endpoint serves an adapter under a model name of its own")
@@ -183,10 +198,11 @@ def _protocol(options: argparse.Namespace, condition: str) -> ProtocolConfig:
 
 
 def _estimate(episodes: tuple[Episode, ...], protocols: list[ProtocolConfig], options: argparse.Namespace) -> None:
-    calls = (
-        sum(NotesRollout(episode.view, protocol).num_turns for episode in episodes for protocol in protocols)
-        * options.samples
-    )
+    if not options.base_url and options.model == recite.NAME:
+        return
+    plays = [NotesRollout(episode.view, protocol) for episode in episodes for protocol in protocols]
+    turns = (play.num_turns for play in plays) if options.system in WRITERS else (1 for _ in plays)
+    calls = sum(turns) * options.samples
     chars = sum(len(turn.content) for episode in episodes for s in episode.sessions for turn in s.turns)
     tokens = chars * len(protocols) * options.samples // CHARS_PER_TOKEN
     print(
@@ -200,7 +216,9 @@ def _estimate(episodes: tuple[Episode, ...], protocols: list[ProtocolConfig], op
 def _info(
     options: argparse.Namespace, engine: str, data: DataConfig, protocol: ProtocolConfig, loaded: Loaded
 ) -> RunInfo:
-    system = options.system
+    system, own = options.system, OWN.fullmatch(options.system)
+    shaped = {} if system == "notes" else {"system": system}
+    shaped |= {"system_sha256": source_hash(find(system, "notes", "session"))} if own else {}
     sampling: dict[str, Any] = {"temperature": options.temperature, "max_tokens": options.max_tokens}
     if engine == local_model.NAME:
         sampling |= {"seed": options.seed, "batch_size": options.batch_size}
@@ -208,11 +226,11 @@ def _info(
         model=options.model,
         adapter=options.adapter,
         adapter_sha256=local_model.adapter_sha256(options.adapter),
-        condition=protocol.condition if system == "notes" else system,
+        condition=protocol.condition if system == "notes" else system.rpartition(":")[2],
         engine=engine,
         # where the file lies does not shape a result; the task set's hash stands for its content
         data={key: value for key, value in asdict(data).items() if key != "path"},
-        protocol=asdict(protocol) | ({} if system == "notes" else {"system": system}),
+        protocol=asdict(protocol) | shaped,
         sampling=sampling,
         samples=options.samples,
         n=len(loaded.episodes) + len(loaded.unscorable),

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from eval.baselines import System
+from eval.baselines.own import blamed, traced
 from eval.lme_rows import context_file, recalled
 from eval.progress import Progress
 from eval.rows import RunFolder, write_atomic
@@ -182,13 +183,27 @@ def _fill(job: Job, memory: Memory, haystack: Sequence[str], domain: str, folder
                         f"trajectory '{stray.id}' of domain '{stray.domain}' is in a haystack of '{domain}'"
                     )
                 for trajectory in batch:
-                    memory.insert(trajectory)
+                    _guarded(memory, f"inserting {trajectory.id}", partial(memory.insert, trajectory), folder)
             except (EndpointError, BadVectors) as error:
                 raise UserError(f"inserting {names[0]} to {names[-1]}: {error}; the same command resumes") from error
             progress.show(start + len(names))
     if isinstance(memory, Prepared):
-        memory.prepare()
+        _guarded(memory, "preparing the memory", memory.prepare, folder)
     _note_memory(folder, memory, len(haystack), started, "inserted")
+
+
+def _guarded(memory: Memory, doing: str, work: Callable[[], object], folder: RunFolder) -> None:
+    """Anybody's code, while a memory is built. What it raises ends the run: every question would be asked in vain."""
+    try:
+        work()
+    except (EndpointError, BadVectors, UserError):
+        raise
+    except Exception as error:
+        if isinstance(memory, RetrievalMemory):
+            raise  # our own mistake
+        file = folder.folder / "memory_error.txt"
+        write_atomic(file, traced(error))
+        raise UserError(f"{doing}: {blamed(error)}; the traceback is in {file}") from error
 
 
 def _note_memory(folder: RunFolder, memory: Memory, trajectories: int, started: float, how: str) -> None:
@@ -257,7 +272,7 @@ def _ask(job: Job, memory: Memory, question: Question, folder: Path) -> _Asked:
         items = checked(found)
     except Exception as error:  # a memory system is anybody's code: what it raises concerns this question alone
         reason = f"memory: {type(error).__name__}: {_one_line(error)}"
-        return _Asked(row | {"unscored_reason": reason}, question, view, None)
+        return _Asked(row | {"unscored_reason": reason, "traceback": traced(error)}, question, view, None)
     seconds = time.perf_counter() - started
     row |= {
         "query_seconds": seconds if job.system.queries else None,

@@ -12,10 +12,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from eval.baselines.facts import outcome, report
-from eval.baselines.note_takers import Start
+from eval.baselines.facts import outcome
+from eval.baselines.note_takers import Start, row_fields
+from eval.baselines.own import Failed
 from eval.progress import Progress
-from eval.rows import OVER_WINDOW, RunFolder, no_gold_rows, scored_row, unscored_row
+from eval.rows import OVER_WINDOW, RunFolder, at, no_gold_rows, scored_row, unscored_row
 from rewards.errors import UserError
 from supersede_env.episode import Episode
 from supersede_env.longmemeval import Loaded
@@ -44,7 +45,10 @@ def select(options: argparse.Namespace, loaded: Loaded, protocols: list[Protocol
     for episode in loaded.episodes:
         if len(fitting) == options.n:
             break
-        plays = [start(episode.view, protocol) for protocol in protocols]
+        try:
+            plays = [start(episode.view, protocol) for protocol in protocols]
+        except Failed:
+            plays = []  # its row will say so
         if all(_fits(policy, rollout, options.max_tokens) for rollout in plays):
             fitting.append(episode)
         else:
@@ -62,7 +66,11 @@ def _fits(policy: LocalPolicy, rollout: NotesRollout, max_tokens: int) -> bool:
 
 def evaluate(job: Job, folder: RunFolder, lock: int) -> None:
     """Play what has no row yet and append its rows, batch by batch."""
-    done = {(row["id"], row["sample"]) for row in folder.read()}
+    rows = folder.read()
+    kept = [row for row in rows if "traceback" not in row]  # a memory that failed is tried again
+    if len(kept) < len(rows):
+        folder.replace(kept)
+    done = {(row["id"], row["sample"]) for row in kept}
     folder.append(row for row in no_gold_rows(job.info) if (row["id"], row["sample"]) not in done)
     tasks = [(e, s) for e in job.episodes for s in range(job.info.samples) if (e.id, s) not in done]
     if not tasks:
@@ -81,7 +89,21 @@ def evaluate(job: Job, folder: RunFolder, lock: int) -> None:
 
 def play(tasks: Sequence[Task], policy: LocalPolicy, job: Job) -> list[dict[str, Any]]:
     """Rows of a batch of rollouts played in lock-step; a prompt over the window ends its rollout as unscored."""
-    rollouts = [job.start(episode.view, job.protocol) for episode, _ in tasks]
+    rows: list[dict[str, Any]] = []
+    begun: list[Task] = []
+    rollouts: list[NotesRollout] = []
+    for episode, sample in tasks:
+        try:
+            rollouts.append(job.start(episode.view, job.protocol))
+            begun.append((episode, sample))
+        except Failed as error:
+            rows.append(unscored_row(episode, sample, str(error)) | {"traceback": error.trace})
+    return rows + _played(begun, rollouts, policy, job)
+
+
+def _played(
+    tasks: Sequence[Task], rollouts: Sequence[NotesRollout], policy: LocalPolicy, job: Job
+) -> list[dict[str, Any]]:
     over: set[int] = set()
     tokens = [0] * len(tasks)
     started = time.monotonic()
@@ -102,13 +124,14 @@ def play(tasks: Sequence[Task], policy: LocalPolicy, job: Job) -> list[dict[str,
         for i, reply in zip(active, replies, strict=True):
             rollouts[i].step(reply.text)
             tokens[i] += len(reply.token_ids)
-    seconds = (time.monotonic() - started) / len(tasks)
+    seconds = (time.monotonic() - started) / max(1, len(tasks))
     rows = []
     for i, (episode, sample) in enumerate(tasks):
         if i in over:
             rows.append(unscored_row(episode, sample, OVER_WINDOW))
             continue
-        extra = {"seconds": seconds, "calls": rollouts[i].num_turns, "new_tokens": tokens[i]} | report(rollouts[i])
+        extra = {"seconds": seconds, "timestamp_utc": at(time.time()), "calls": rollouts[i].num_turns}
+        extra |= {"new_tokens": tokens[i]} | row_fields(rollouts[i])
         rows.append(scored_row(episode, sample, outcome(rollouts[i]), job.info.stale_weight, extra))
     return rows
 

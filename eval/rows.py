@@ -12,6 +12,7 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -73,7 +74,7 @@ def code_version() -> str:
 def scored_row(
     episode: Episode, sample: int, outcome: Outcome, stale_weight: float, extra: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The row of a finished rollout; `extra` carries the engine's own fields (usage, seconds)."""
+    """The row of a finished rollout; `extra` carries the engine's own fields (usage, seconds, date)."""
     grade = grade_answer(episode, outcome.answer)
     return {
         "id": episode.id,
@@ -92,6 +93,11 @@ def scored_row(
         "grader_version": GRADER_VERSION,
         **extra,
     }
+
+
+def at(seconds: float) -> str:
+    """A moment as rows record it in `timestamp_utc`; `seconds` are of `time.time`."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
 
 
 EMPTY = {"verdict": None, "r_cur": None, "r_stale": None, "reward": None, "answer": None}

@@ -53,3 +53,22 @@ def _told(episode: Episode, outcome: Outcome) -> int:
     if not episode.evidence or len(outcome.notes) != len(episode.sessions):
         return 0
     return max(session for session, _ in episode.evidence)
+
+
+def lost_turn(episode: Episode, outcome: Outcome, diagnosis: str) -> int | None:
+    """The turn (index into the notes) at which the fact went, or should have come and did not.
+
+    `overwritten`: the first turn without the gold after the last that held it; `cut`: the first whose reply lost it to
+    the budget; `never_written`, `stale`: the turn that was shown the session that told it, where that is known. None
+    for the rest: nothing was lost, the answer itself was at fault (`misread`), or it cannot be told.
+    """
+    told = _told(episode, outcome)
+    later = [(i, notes) for i, notes in enumerate(outcome.notes) if i >= told]
+    if diagnosis == "overwritten":
+        holding = [i for i, notes in later if mentions_value(notes, episode.gold)]
+        return holding[-1] + 1 if holding else None  # a row that another version of the grader diagnosed may have none
+    if diagnosis == "cut":
+        tails = dict(enumerate(outcome.cut_off))
+        return next((i for i, kept in later if tails.get(i) and mentions_value(kept + tails[i], episode.gold)), None)
+    known = bool(episode.evidence) and len(outcome.notes) == len(episode.sessions)
+    return told if known and diagnosis in ("never_written", "stale") else None

@@ -118,9 +118,11 @@ class SupersedePlay:
         if config.length_weight and outcome.notes:
             mean_chars = sum(map(len, outcome.notes)) / len(outcome.notes)
             reward -= config.length_weight * mean_chars / config.protocol.budget
+        credits = self._credits(outcome)
         counts = {"over_window": 0, "overflows": outcome.overflows, "empty_notes": outcome.empty_notes}
+        counts |= memory_counts(self.values, credits)
         record |= {"reward": reward, "verdict": grade.verdict, "gold": self.episode.gold, **outcome.to_record()}
-        return Result(reward, grade.verdict, record, self._credits(outcome), counts)
+        return Result(reward, grade.verdict, record, credits, counts)
 
     def _credits(self, outcome: Outcome) -> tuple[float | None, ...]:
         """For each notes turn: are the values that are true after that session in the notes? None for the answer."""
@@ -131,6 +133,23 @@ class SupersedePlay:
             for notes, value in zip(outcome.notes, self.values, strict=True)
         ]
         return (*credits, *[None] * (outcome.turns - len(credits)))
+
+
+def memory_counts(values: Sequence[str | None], credits: Sequence[float | None]) -> dict[str, int]:
+    """What a rollout's memory did with the asked fact: of `told` sessions that told a value the notes held it after
+    `written`; of `carried` sessions that said nothing new, with the value in the notes before, they still held it after
+    `kept`. Where nothing is known of the history all are 0."""
+    counts = dict.fromkeys(("told", "written", "carried", "kept"), 0)
+    for i, (value, credit) in enumerate(zip(values, credits, strict=False)):
+        if value is None or credit is None:
+            continue
+        if i == 0 or values[i - 1] != value:
+            counts["told"] += 1
+            counts["written"] += int(credit)
+        elif credits[i - 1]:
+            counts["carried"] += 1
+            counts["kept"] += int(credit)
+    return counts
 
 
 def values_by_session(record: Mapping[str, Any]) -> list[str | None]:

@@ -1,12 +1,15 @@
 """A memory system from anywhere: `--system package.module:Class`, or whatever else makes one when it is called.
 
 What it makes has `insert(trajectory)` and `query(question, image)` (`lme_v2_env.memory.api.Memory`). A `settings` dict
-on it, if there is one, goes into the run's record: two runs share a folder only when it is equal.
+on it, if there is one, goes into the run's record: two runs share a folder only when it and the source file are equal.
 """
 
 from __future__ import annotations
 
+import hashlib
+import inspect
 import sys
+import traceback
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
@@ -18,6 +21,32 @@ from lme_v2_env.trajectory import Question
 from rewards.errors import UserError
 
 
+class Failed(Exception):
+    """A user's own memory failed; the message is the reason, `trace` the traceback for the user to read."""
+
+    def __init__(self, reason: str, trace: str | None = None) -> None:
+        super().__init__(f"memory: {reason}")
+        self.trace = trace
+
+    @classmethod
+    def of(cls, where: str, error: Exception) -> Failed:
+        return cls(f"{where}: {blamed(error)}", traced(error))
+
+
+def blamed(error: Exception) -> str:
+    """One line: what was raised, and the last line of code that it went through."""
+    text = " ".join(str(error).split())[:200]
+    frames = traceback.extract_tb(error.__traceback__)
+    told = isinstance(error, SyntaxError) or not frames  # a syntax error says itself where it is
+    where = "" if told else f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})"
+    return f"{type(error).__name__}{': ' if text else ''}{text}{where}"
+
+
+def traced(error: Exception) -> str:
+    """The traceback as text."""
+    return "".join(traceback.format_exception(error))
+
+
 class Own:
     queries = inserts = True
 
@@ -27,23 +56,57 @@ class Own:
 
     @property
     def settings(self) -> dict[str, Any]:
-        return {"memory": self.spec, **getattr(self._make, "settings", {})}
+        return {"memory": self.spec, "sha256": source_hash(self._make), **getattr(self._make, "settings", {})}
 
     def covers(self, question: Question) -> bool:
         return True
 
     def memory(self) -> Memory:
-        return self._make()
+        try:
+            memory = self._make()
+        except Exception as error:  # anybody's code
+            raise UserError(f"system '{self.spec}' makes no memory: {blamed(error)}") from error
+        for method in ("insert", "query"):
+            if not callable(getattr(memory, method, None)):
+                raise UserError(f"system '{self.spec}' makes a {type(memory).__name__} without {method}()")
+        return memory
 
 
 def build(name: str, kit: Kit) -> Own:
-    module, _, attribute = name.partition(":")
+    return Own(name, find(name))
+
+
+def find(spec: str, *given: str) -> Callable[..., Any]:
+    """What `package.module:name` names, if it can be called with the positional arguments `given`.
+
+    Raises `UserError` with one line for a wrong path, a module that does not load, or a wrong signature.
+    """
+    module, _, attribute = spec.partition(":")
     if str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))  # a program that is installed does not look where it was started
     try:
-        make = getattr(import_module(module), attribute)
+        found = getattr(import_module(module), attribute)
     except (ImportError, AttributeError) as error:
-        raise UserError(f"system '{name}' cannot be had: {error}") from error
-    if not callable(make):
-        raise UserError(f"system '{name}' makes no memory: give a class or a function")
-    return Own(name, make)
+        raise UserError(f"system '{spec}' cannot be had: {error}") from error
+    except Exception as error:  # anybody's module: whatever it raises while it loads
+        raise UserError(f"system '{spec}' cannot be had: {blamed(error)}") from error
+    if not callable(found):
+        raise UserError(f"system '{spec}' is a {type(found).__name__}: give a class or a function")
+    try:
+        takes = inspect.signature(found)
+    except ValueError:  # written in C, without a signature: the first call will show
+        return found
+    try:
+        takes.bind(*given)
+    except TypeError:
+        raise UserError(f"system '{spec}' takes {takes}, but is called with ({', '.join(given)})") from None
+    return found
+
+
+def source_hash(found: Callable[..., Any]) -> str | None:
+    """First 12 hex digits of the sha256 of the file that it comes from; None for what comes from no file."""
+    try:
+        file = inspect.getsourcefile(found)
+    except TypeError:
+        return None
+    return hashlib.sha256(Path(file).read_bytes()).hexdigest()[:12] if file else None
