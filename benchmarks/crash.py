@@ -14,7 +14,6 @@ rollouts and adapter. `report`: the page is the whole one or absent, never half 
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import json
 import os
@@ -30,6 +29,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from rewards.commands import Parser
 from tests import lme_world
 from tests.scripted_endpoint import ScriptedEndpoint, echo
 
@@ -60,12 +60,18 @@ class Tally:
     faults: list[str] = field(default_factory=list)
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+EXAMPLE = """example:
+  python -m benchmarks.crash --kills 50 --only evaluation training
+
+Exit status: 0 no fault, 1 a fault was found, 2 bad arguments."""
+
+
+def main(args: list[str] | None = None) -> int:
+    parser = Parser("python -m benchmarks.crash", __doc__ or "", EXAMPLE)
     parser.add_argument("--kills", type=int, default=50, help="of each victim (default 50)")
     parser.add_argument("--only", nargs="+", choices=("evaluation", "insert", "training", "report"))
     parser.add_argument("--seed", type=int, default=0, help="of the moments (default 0)")
-    options = parser.parse_args()
+    options = parser.read(args)
     with tempfile.TemporaryDirectory() as temporary, ScriptedEndpoint(_slowly) as endpoint:
         victims = _victims(Path(temporary), endpoint.url)
         tallies = {

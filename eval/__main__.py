@@ -24,7 +24,7 @@ COMMANDS = {
     "lafs": ("eval.lafs", "latency-accuracy score against the published frontier"),
     "submission": ("eval.submission", "build or check a leaderboard package"),
     "grader-report": ("eval.grader_report", "the grader on given cases, judged answers, golds and stale forms"),
-    "judge-audit": ("rewards.judge", "probe an LLM judge before it may score"),
+    "judge-audit": ("eval.judge_audit", "probe an LLM judge before it may score"),
 }
 
 USAGE = """usage: python -m eval COMMAND [options]
@@ -32,7 +32,8 @@ USAGE = """usage: python -m eval COMMAND [options]
 commands:
 {commands}
 
-`python -m eval COMMAND --help` shows the options and an example."""
+`python -m eval COMMAND --help` shows the options and an example.
+Exit status: 0 done, 2 refused (one line says why), 3 INVALID (too many rows are unscored), 130 interrupted."""
 
 
 def main(args: list[str]) -> int:

@@ -8,15 +8,11 @@ value, the right and the superseded value together, a refusal), and one that acc
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import json
-import os
 import random
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal, get_args
 
 from rewards.currency import Verdict
@@ -221,26 +217,3 @@ def audit(judge: Judge, probes: Sequence[Probe]) -> Audit:
             accepted.append(probe)
             counts[0] += 1
     return Audit(tuple(accepted), len(probes), unscored, {k: (a, n) for k, (a, n) in by_kind.items()})
-
-
-def run(args: list[str]) -> int:
-    """Entry of ``judge-audit``. 0: the judge may grade; 2: bad arguments; 3: refused."""
-    parser = argparse.ArgumentParser(prog="python -m eval judge-audit", description=__doc__.split("\n\n")[1])
-    parser.add_argument("--base-url", required=True, help="the endpoint, e.g. http://127.0.0.1:8000/v1")
-    parser.add_argument("--model", required=True)
-    parser.add_argument("--rows", type=Path, required=True, help="JSON lines with question, gold and stale")
-    parser.add_argument("--api-key-var", default="OPENAI_API_KEY", help="environment variable that holds the key")
-    parser.add_argument("--limit", type=int, default=60, help="about how many probes to send (default 60)")
-    options = parser.parse_args(args)
-    with options.rows.open(encoding="utf-8") as file:
-        rows = [json.loads(line) for line in file if line.strip()]
-    key = os.environ.get(options.api_key_var, "")
-    judge = Judge(openai_completer(options.base_url, options.model, api_key=key), options.model)
-    result = audit(judge, build_probes(rows, limit=options.limit))
-    for kind, (accepted, scored) in sorted(result.by_kind.items()):
-        print(f"{kind:<12} accepted {accepted} of {scored}")
-    print(f"false accepts {result.rate:.1%} of {result.asked - result.unscored}; unscored {result.unscored}")
-    if not result.passed:
-        print(f"judge-audit: refused (limit {FALSE_ACCEPT_LIMIT:.0%} false accepts, 2 % unscored)", file=sys.stderr)
-        return 3
-    return 0
