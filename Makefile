@@ -18,11 +18,13 @@ EVAL := $(PY) -m eval supersede --model $(MODEL) $(PLAIN)
 QUICK := $(EVAL) --data validation --preset quick --n 60
 REAL := $(EVAL) --data oracle --n 12 --fitting
 
-.PHONY: help setup train test proof lint clean
+.PHONY: help setup train test docs-check hub-check proof lint clean
 
 help:
 	@echo "make train   set up, then train and evaluate the small model on this machine (under 30 minutes on 2 cores)"
 	@echo "make test    set up both verifiers versions, then lint, type-check and test (under 10 minutes)"
+	@echo "make docs-check   the long commands of README and docs too, as written (about 10 minutes)"
+	@echo "make hub-check    both Hub packages built, installed and run in fresh environments (docs/hub.md)"
 	@echo "make proof   three seeds x two lambdas, about an hour each on 2 cores; resumes (docs/results)"
 	@echo "make setup   the virtual environment in .venv only"
 	@echo "make clean   remove the environments (runs/ stays)"
@@ -62,6 +64,15 @@ test: lint
 	$(PY) -m pytest -p no:cacheprovider
 	.venv-v040/bin/python -m pytest -p no:cacheprovider tests/test_protocol.py tests/test_longmemeval.py \
 		tests/test_no_refeed.py tests/test_adapters.py tests/test_lme_protocol.py tests/test_lme_adapters.py
+
+# The commands of README and docs that are too long for `make test`, as they are written there.
+docs-check: setup
+	@.ci/setup v040
+	DOCS_COMMANDS=long $(PY) -m pytest -p no:cacheprovider tests/test_docs_commands.py
+
+# Both Hub packages: built, installed alone and together on both verifiers, run, replayed, validated.
+hub-check: setup
+	$(PY) -m train.hub check
 
 clean:
 	rm -rf .venv .venv-v040 build dist *.egg-info

@@ -22,6 +22,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from benchmarks import measures
+from rewards.commands import Parser
 
 MEASURES: dict[str, Callable[[Path], measures.Found]] = {
     "rollouts": lambda data: measures.rollouts(),
@@ -34,17 +35,18 @@ MEASURES: dict[str, Callable[[Path], measures.Found]] = {
     "training": lambda data: {},  # its two sides need a process each: see _training
 }
 
+EXAMPLE = """example:
+  python -m benchmarks --repeats 3 --out table.md"""
+
 
 def main(args: list[str]) -> int:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = Parser("python -m benchmarks", __doc__ or "", EXAMPLE)
     parser.add_argument("--only", nargs="+", choices=MEASURES, help="these measures (default: all)")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--data", type=Path, default=Path("../shared/data/workarena_trajectories"))
     parser.add_argument("--out", type=Path, help="write the table here too")
     parser.add_argument("--one", choices=MEASURES, help=argparse.SUPPRESS)
-    options = parser.parse_args(args)
+    options = parser.read(args)
     if options.one:
         print(json.dumps(MEASURES[options.one](options.data)))
         return 0

@@ -14,7 +14,6 @@ rollouts and adapter. `report`: the page is the whole one or absent, never half 
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import json
 import os
@@ -30,6 +29,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from rewards.commands import Parser
 from tests import lme_world
 from tests.scripted_endpoint import ScriptedEndpoint, echo
 
@@ -60,12 +60,18 @@ class Tally:
     faults: list[str] = field(default_factory=list)
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+EXAMPLE = """example:
+  python -m benchmarks.crash --kills 50 --only evaluation training
+
+Exit status: 0 no fault, 1 a fault was found, 2 bad arguments."""
+
+
+def main(args: list[str] | None = None) -> int:
+    parser = Parser("python -m benchmarks.crash", __doc__ or "", EXAMPLE)
     parser.add_argument("--kills", type=int, default=50, help="of each victim (default 50)")
     parser.add_argument("--only", nargs="+", choices=("evaluation", "insert", "training", "report"))
     parser.add_argument("--seed", type=int, default=0, help="of the moments (default 0)")
-    options = parser.parse_args()
+    options = parser.read(args)
     with tempfile.TemporaryDirectory() as temporary, ScriptedEndpoint(_slowly) as endpoint:
         victims = _victims(Path(temporary), endpoint.url)
         tallies = {
@@ -155,7 +161,7 @@ def _slowly(messages: list[dict[str, str]]) -> str:
 
 def _victims(folder: Path, url: str) -> dict[str, Victim]:
     world = lme_world.write(folder / "world", [lme_world.trajectory(number) for number in range(40)])
-    model = _tiny_model(folder / "model")
+    model = tiny_model(folder / "model")
     python = [sys.executable, "-m"]
     done = folder / "done"
 
@@ -176,14 +182,25 @@ def _victims(folder: Path, url: str) -> dict[str, Victim]:
     def report(out: Path) -> list[str]:
         if not done.exists():
             _run(evaluation(done))
+        out.mkdir(exist_ok=True)
         return [*python, "eval", "report", str(done), "--out", str(out / "report.html")]
 
     return {
         "evaluation": Victim(evaluation, lambda out: dict(_rows(out))),
-        "insert": Victim(insert, lambda out: dict(_rows(out / "run")) | _bytes(out / "cache", "*")),
-        "training": Victim(training, lambda out: dict(_rows(out)) | _bytes(out, "adapter/*.safetensors")),
+        "insert": Victim(insert, state_of_insert),
+        "training": Victim(training, state_of_training),
         "report": Victim(report, lambda out: _bytes(out, "*"), _whole_page_or_none),
     }
+
+
+def state_of_insert(folder: Path) -> State:
+    """Rows, and every record of the store."""
+    return dict(_rows(folder / "run")) | _bytes(folder / "cache", "*")
+
+
+def state_of_training(folder: Path) -> State:
+    """Metrics, rollouts, and the last adapter."""
+    return dict(_rows(folder)) | _bytes(folder, "adapter/*.safetensors")
 
 
 def _whole_page_or_none(folder: Path, whole: State) -> str | None:
@@ -226,7 +243,7 @@ def _bytes(folder: Path, pattern: str) -> dict[str, str]:
     }
 
 
-def _tiny_model(folder: Path) -> Path:
+def tiny_model(folder: Path) -> Path:
     from tests.test_train_local import even_policy
 
     policy = even_policy()

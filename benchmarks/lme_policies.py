@@ -5,7 +5,6 @@ python -m benchmarks.lme_policies --preset standard --questions 200 [--data held
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections import defaultdict
 from collections.abc import Sequence
@@ -16,14 +15,18 @@ from lme_v2_env.protocol import ProtocolConfig, RetrievalRollout
 from lme_v2_env.reading import ReaderConfig, read
 from lme_v2_env.scoring import Outcome, RewardConfig, reward_parts
 from lme_v2_env.trajectory import QuestionView
+from rewards.commands import Parser
+
+EXAMPLE = """example:
+  python -m benchmarks.lme_policies --preset standard"""
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def main(argv: list[str] | None = None) -> None:
+    parser = Parser("python -m benchmarks.lme_policies", __doc__ or "", EXAMPLE)
     parser.add_argument("--preset", default="standard")
     parser.add_argument("--questions", type=int, default=200)
     parser.add_argument("--data", default="heldout")
-    args = parser.parse_args()
+    args = parser.read(argv)
     config = DataConfig(args.data, args.preset, num_questions=args.questions)
     tasks = load_tasks(config, pictures=False, judged=False, premises=False)
     for task in tasks:

@@ -9,7 +9,6 @@ evaluator's own; wall time also holds the endpoint's, which shares the machine.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import re
@@ -21,6 +20,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from lme_v2_env.policies import question_of, rag
+from rewards.commands import Parser
 from tests.scripted_endpoint import Messages, ScriptedEndpoint
 
 FEW = 16
@@ -62,12 +62,16 @@ def measure(args: list[str]) -> tuple[float, float]:
     return wall, used
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+EXAMPLE = """example:
+  python -m benchmarks.lme_rollouts --rollouts 256 --api multiturn"""
+
+
+def main(argv: list[str] | None = None) -> None:
+    parser = Parser("python -m benchmarks.lme_rollouts", __doc__ or "", EXAMPLE)
     parser.add_argument("--rollouts", type=int, default=256)
     parser.add_argument("--concurrency", type=int, default=64)
     parser.add_argument("--api", choices=("v1", "multiturn"), default="v1")
-    args = parser.parse_args()
+    args = parser.read(argv)
     with ScriptedEndpoint(five_actions) as endpoint, tempfile.TemporaryDirectory() as folder:
         walls, cpus, calls = [], [], []
         for count in (FEW, args.rollouts):

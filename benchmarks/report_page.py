@@ -9,7 +9,6 @@ its list and its first rollout stand. The median of the repeats is printed with 
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import io
 import json
@@ -22,6 +21,7 @@ from pathlib import Path
 
 from eval import __main__ as evaluation
 from eval.rows import RunFolder, RunInfo, scored_row
+from rewards.commands import Parser
 from supersede_env.data import DataConfig, generated_records, task_set_hash
 from supersede_env.episode import Episode
 from supersede_env.protocol import NotesRollout, ProtocolConfig, render_turns
@@ -65,11 +65,15 @@ def write_run(folder: Path, count: int) -> None:
     RunFolder.open(folder, info).append(rows)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+EXAMPLE = """example:
+  python -m benchmarks.report_page"""
+
+
+def main(argv: list[str] | None = None) -> None:
+    parser = Parser("python -m benchmarks.report_page", __doc__ or "", EXAMPLE)
     parser.add_argument("--rows", type=int, default=10_000)
     parser.add_argument("--repeats", type=int, default=5)
-    options = parser.parse_args()
+    options = parser.read(argv)
     if browser.program() is None:
         raise SystemExit("no Chromium is installed: apt-get install chromium")
     with tempfile.TemporaryDirectory() as name:

@@ -172,14 +172,20 @@ def theirs(model: str, steps: int, clock: Clock) -> None:
 SIDES: dict[str, Callable[[str, int, Clock], None]] = {"ours": ours, "trl": theirs}
 
 
-def main() -> int:
+EXAMPLE = """example:
+  python benchmarks/train_beside_trl.py --steps 1 --repeats 3"""
+
+
+def main(argv: list[str] | None = None) -> int:
     """Run both sides in turn and print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    from rewards.commands import Parser  # the repository may not be on the path before
+
+    parser = Parser("python benchmarks/train_beside_trl.py", __doc__ or "", EXAMPLE)
     parser.add_argument("--model", default="smollm2-135m")
     parser.add_argument("--steps", type=int, default=2, help="counted steps a run, after one to warm up")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--side", choices=sorted(SIDES), help=argparse.SUPPRESS)
-    options = parser.parse_args()
+    options = parser.read(argv)
     if options.side:
         clock = Clock([])
         SIDES[options.side](options.model, options.steps, clock)

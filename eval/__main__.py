@@ -10,6 +10,7 @@ from importlib import import_module
 
 from eval.arguments import INTERRUPTED
 from rewards.errors import UserError, refuse_unknown
+from train.hub_spec import refuse_beside
 
 COMMANDS = {
     "supersede": ("eval.heldout", "evaluate a model or endpoint on Supersede episodes"),
@@ -23,7 +24,7 @@ COMMANDS = {
     "lafs": ("eval.lafs", "latency-accuracy score against the published frontier"),
     "submission": ("eval.submission", "build or check a leaderboard package"),
     "grader-report": ("eval.grader_report", "the grader on given cases, judged answers, golds and stale forms"),
-    "judge-audit": ("rewards.judge", "probe an LLM judge before it may score"),
+    "judge-audit": ("eval.judge_audit", "probe an LLM judge before it may score"),
 }
 
 USAGE = """usage: python -m eval COMMAND [options]
@@ -31,7 +32,8 @@ USAGE = """usage: python -m eval COMMAND [options]
 commands:
 {commands}
 
-`python -m eval COMMAND --help` shows the options and an example."""
+`python -m eval COMMAND --help` shows the options and an example.
+Exit status: 0 done, 2 refused (one line says why), 3 INVALID (too many rows are unscored), 130 interrupted."""
 
 
 def main(args: list[str]) -> int:
@@ -42,6 +44,7 @@ def main(args: list[str]) -> int:
         return 0 if args else 2
     try:
         refuse_unknown(args[:1], COMMANDS, "command")
+        refuse_beside()
     except UserError as error:
         print(f"eval: {error}", file=sys.stderr)
         return 2

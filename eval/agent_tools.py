@@ -5,13 +5,13 @@ Figure 8 counts commands a question by kind, figure 9 shares of the kinds in eac
 
 from __future__ import annotations
 
-import sys
+import argparse
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from eval.arguments import Parser
+from eval.arguments import Parser, answered, picture
 from eval.baselines.coding.accounting import Kind, by_round, mean_counts
 from eval.pictures import load_pyplot
 from eval.row_shape import LME, refuse_misshapen
@@ -33,17 +33,17 @@ def run(args: list[str]) -> int:
     """Entry of `python -m eval agent-tools`. 0: done; 2: refused."""
     parser = Parser("python -m eval agent-tools", "What coding agents' commands were for.", EXAMPLE)
     parser.add_argument("runs", nargs="+", type=Path, help="folders of systems, as OUT/codex")
-    parser.add_argument("--plot", type=Path, help="draw both figures (.png, .svg or .pdf)")
+    parser.add_argument("--plot", type=picture, help="draw both figures (.png, .svg or .pdf)")
     options = parser.read(args)
-    try:
-        runs = {_name(folder, options.runs): _rows(folder) for folder in options.runs}
-        print("\n".join(render(runs)))
-        if options.plot:
-            plot(runs, options.plot)
-            print(f"plot: {options.plot}")
-    except UserError as error:
-        print(f"eval: {error}", file=sys.stderr)
-        return 2
+    return answered("agent-tools", lambda: _run(options))
+
+
+def _run(options: argparse.Namespace) -> int:
+    runs = {_name(folder, options.runs): _rows(folder) for folder in options.runs}
+    print("\n".join(render(runs)))
+    if options.plot:
+        plot(runs, options.plot)
+        print(f"plot: {options.plot}")
     return 0
 
 

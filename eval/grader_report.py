@@ -16,14 +16,15 @@ import json
 import lzma
 import os
 import re
-import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rewards.commands import Parser, answered
 from rewards.currency import GRADER_VERSION, Grade, grade
+from rewards.errors import UserError
 
 ROOT = Path(__file__).resolve().parents[1]
 ANNOTATIONS = ROOT / "docs" / "grader_annotations.jsonl"
@@ -252,6 +253,12 @@ def check_golds(
     return found
 
 
+EXAMPLE = """examples:
+  python -m eval grader-report
+  python -m eval grader-report --disagreements
+  python -m eval grader-report --cases answers.jsonl"""
+
+
 def print_golds(found: Mapping[str, tuple[int, list[Exception_]]]) -> None:
     print("\nGolds of the 500 oracle rows, and the annotated stale forms")
     for check, (n, bad) in found.items():
@@ -262,17 +269,18 @@ def print_golds(found: Mapping[str, tuple[int, list[Exception_]]]) -> None:
 
 def run(args: list[str]) -> int:
     """Entry of ``python -m eval grader-report``. 0: printed; 2: the data is not there."""
-    parser = argparse.ArgumentParser(
-        prog="python -m eval grader-report", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = Parser("python -m eval grader-report", __doc__ or "", EXAMPLE)
     parser.add_argument("--cases", type=Path, help="a suite of labelled cases (default: the shared one)")
     parser.add_argument("--disagreements", action="store_true", help="print every disagreement with the judge in full")
-    options = parser.parse_args(args)
+    options = parser.read(args)
+    return answered("grader-report", lambda: _run(options))
+
+
+def _run(options: argparse.Namespace) -> int:
     data = shared()
     cases = options.cases or data / "cases" / "answers.jsonl"
     if not cases.is_file():
-        print(f"grader-report: no cases at {cases}; set SUPERSEDE_SHARED or give --cases", file=sys.stderr)
-        return 2
+        raise UserError(f"no cases at {cases}; set SUPERSEDE_SHARED or give --cases")
     print_cases(cases.name, read_lines(cases))
     if options.cases:
         return 0

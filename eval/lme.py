@@ -198,7 +198,7 @@ def _run(options: argparse.Namespace) -> int:
         print(f"{system.name}: {folder / ROWS_FILE} ({time.monotonic() - started:.0f} s)", file=sys.stderr)
     print("\n".join([*render(found), *causes(found)]))
     if options.plot:
-        plot(found, options.plot)
+        plot(found, options.plot, {question.environment for question in dataset.questions})
         print(f"plot: {options.plot}")
     return INVALID_EXIT if invalid else 0
 

@@ -28,7 +28,11 @@ from lme_v2_env.memory.embed import Hashing
 from lme_v2_env.memory.library import Library
 from lme_v2_env.memory.store import Store
 from lme_v2_env.tokens import CHARS_PER_TOKEN
+from rewards.commands import Parser, answered
 from rewards.errors import UserError
+
+EXAMPLE = """example:
+  python -m eval.lme_scale runs/medium --data worlds --trajectories 50 --states 10"""
 
 PHASES = ("make", "insert", "open", "file")
 
@@ -44,13 +48,17 @@ LETTERS = re.compile(r"[A-Za-z]{4,}")
 
 
 def main(args: list[str]) -> int:
-    parser = argparse.ArgumentParser(prog="python -m eval.lme_scale", description=__doc__.split("\n")[0])
+    parser = Parser("python -m eval.lme_scale", (__doc__ or "").split("\n")[0], EXAMPLE)
     parser.add_argument("folder", type=Path, help="made files and results go here (about 1.7 GB at the default size)")
     parser.add_argument("--data", type=Path, required=True, help="folder with the trajectories to repeat")
     parser.add_argument("--trajectories", type=int, default=500)
     parser.add_argument("--states", type=int, default=30, help="of each (default 30: 15,000 in all)")
     parser.add_argument("--phase", choices=PHASES, help="one phase in this process (default: all, each in its own)")
-    options = parser.parse_args(args)
+    options = parser.read(args)
+    return answered("lme-scale", lambda: _run(options, args), "start it again")
+
+
+def _run(options: argparse.Namespace, args: list[str]) -> int:
     options.folder.mkdir(parents=True, exist_ok=True)
     if options.phase is None:
         for phase in PHASES:

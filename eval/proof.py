@@ -6,15 +6,15 @@ Every accuracy is over all scored rows with Wilson's interval; tests are paired 
 
 from __future__ import annotations
 
+import argparse
 import json
 import re
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from eval.arguments import Parser
+from eval.arguments import Parser, answered
 from eval.compare import load_run
 from eval.local_model import adapter_sha256
 from eval.rows import ROWS_FILE, RUN_FILE, summarise
@@ -91,20 +91,20 @@ def run(args: list[str]) -> int:
     parser.add_argument("folder", type=Path, help="the folder of python -m train.proof")
     parser.add_argument("--out", type=Path, help="write OUT.md, OUT.json and OUT.png besides printing")
     options = parser.read(args)
+    return answered("proof", lambda: _print(options))
+
+
+def _print(options: argparse.Namespace) -> int:
     from eval import proof_page  # it reads this module's classes
 
-    try:
-        proof = load(options.folder)
-        lines = proof_page.render(proof)
-        print("\n".join(lines))
-        if options.out:
-            options.out.parent.mkdir(parents=True, exist_ok=True)
-            options.out.with_suffix(".md").write_text("\n".join(lines) + "\n", "utf-8")
-            options.out.with_suffix(".json").write_text(json.dumps(numbers(proof), indent=1) + "\n", "utf-8")
-            proof_page.plot(proof, options.out.with_suffix(".png"))
-    except UserError as error:
-        print(f"proof: {error}", file=sys.stderr)
-        return 2
+    proof = load(options.folder)
+    lines = proof_page.render(proof)
+    print("\n".join(lines))
+    if options.out:
+        options.out.parent.mkdir(parents=True, exist_ok=True)
+        options.out.with_suffix(".md").write_text("\n".join(lines) + "\n", "utf-8")
+        options.out.with_suffix(".json").write_text(json.dumps(numbers(proof), indent=1) + "\n", "utf-8")
+        proof_page.plot(proof, options.out.with_suffix(".png"))
     return 0
 
 

@@ -11,14 +11,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from eval import heldout
-from eval.arguments import Parser
+from eval.arguments import Parser, answered
 from eval.pictures import load_pyplot
 from eval.rows import ROWS_FILE, Summary, summarise, write_atomic
 from eval.stats import INVALID_EXIT
@@ -66,27 +65,27 @@ def run(args: list[str]) -> int:
     add("--path", help="where LongMemEval lies; otherwise LONGMEMEVAL_DIR or a download")
     add("--out", required=True, type=Path, help="folder of the study; started again, it resumes")
     options = parser.read(own)
-    try:
-        _check(options, rest)
-        points: list[Point] = []
-        for factor in sorted(set(options.factors)):
-            file = options.out / f"x{factor}.jsonl"
-            episodes = list(_episodes(options, factor))
-            _write(file, episodes)
-            sessions = sum(len(episode["sessions"]) for episode in episodes) / len(episodes)
-            for mode, budget in _budgets(options, factor):
-                out = options.out / f"x{factor}-{mode}"
-                words = ["--data", str(file), "--budget", str(budget), "--out", str(out), *rest]
-                print(f"== {factor}x sessions, B = {budget} ({mode})", flush=True)
-                code = heldout.run(words)
-                if code not in (0, INVALID_EXIT):  # an invalid point is named in the table; the others stand
-                    return code
-                points.append(Point(factor, mode, budget, sessions, _summary(out)))
-        print("\n".join(table(points)))
-        _save(points, options.out)
-    except UserError as error:
-        print(f"scale: {error}", file=sys.stderr)
-        return 2
+    return answered("scale", lambda: _run(options, rest))
+
+
+def _run(options: Any, rest: Sequence[str]) -> int:
+    _check(options, rest)
+    points: list[Point] = []
+    for factor in sorted(set(options.factors)):
+        file = options.out / f"x{factor}.jsonl"
+        episodes = list(_episodes(options, factor))
+        _write(file, episodes)
+        sessions = sum(len(episode["sessions"]) for episode in episodes) / len(episodes)
+        for mode, budget in _budgets(options, factor):
+            out = options.out / f"x{factor}-{mode}"
+            words = ["--data", str(file), "--budget", str(budget), "--out", str(out), *rest]
+            print(f"== {factor}x sessions, B = {budget} ({mode})", flush=True)
+            code = heldout.run(words)
+            if code not in (0, INVALID_EXIT):  # an invalid point is named in the table; the others stand
+                return code
+            points.append(Point(factor, mode, budget, sessions, _summary(out)))
+    print("\n".join(table(points)))
+    _save(points, options.out)
     return INVALID_EXIT if any(point.summary.invalid for point in points) else 0
 
 

@@ -19,7 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from generators.timelines import generate
+from generators.timelines import PRESETS, generate
+from rewards.commands import Parser, answered
+from rewards.errors import refuse_unknown
 
 SENTENCE_END = re.compile(r"(?<=[.!?])(?<!Dr\.)(?<!Mr\.)(?<!Ms\.)\s+")
 WORD = re.compile(r"[a-z0-9]+")
@@ -278,15 +280,22 @@ def table(
     return out
 
 
+EXAMPLE = """example:
+  python -m eval.shortcuts --episodes 2000 --presets curriculum hard"""
+
+
 def main(argv: list[str] | None = None) -> int:
-    p = argparse.ArgumentParser(
-        prog="python -m eval.shortcuts", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    p = Parser("python -m eval.shortcuts", __doc__ or "", EXAMPLE)
     p.add_argument("--presets", nargs="+", default=["control", "curriculum", "hard"])
     p.add_argument("--episodes", type=int, default=2000)
     p.add_argument("--split", default="train", choices=("train", "validation"))
     p.add_argument("--all", action="store_true", help="also count episodes with fewer than three candidate values")
-    args = p.parse_args(argv)
+    args = p.read(argv)
+    return answered("shortcuts", lambda: _run(args), "start it again")
+
+
+def _run(args: argparse.Namespace) -> int:
+    refuse_unknown(args.presets, PRESETS, "preset")
     for preset in args.presets:
         rows = table(preset, args.episodes, wide=not args.all, split=args.split)
         shown = [k for k in KINDS if k in rows["n"]]

@@ -38,7 +38,9 @@ EXAMPLE = """examples:
       --point fast=runs/fast_web_small,runs/fast_enterprise_small \\
       --point accurate=runs/slow_web_small,runs/slow_enterprise_small \\
       --description SYSTEM_DESCRIPTION.md --code my_memory.py
-  python -m eval submission check submissions/my-memory.tar.gz"""
+  python -m eval submission check submissions/my-memory.tar.gz
+
+Exit status: 0 done, 2 refused, 3 INVALID (the package may not be submitted)."""
 
 
 USAGE = f"""usage: python -m eval submission build|check [options]

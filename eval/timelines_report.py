@@ -17,6 +17,7 @@ from statistics import mean
 from typing import Any
 
 from generators.timelines import generate
+from rewards.commands import Parser, answered
 
 CHANGE = re.compile(
     r"\b(now|nowadays|currently|current|these days|moved|moving|update|updated|chang\w+|switch\w*|start\w*|recently|"
@@ -99,15 +100,19 @@ def _sentence(content: str, quote: str) -> str:
     return content[start:end].strip()
 
 
+EXAMPLE = """example:
+  python -m eval.timelines_report --episodes 500"""
+
+
 def main(argv: list[str] | None = None) -> int:
-    p = argparse.ArgumentParser(
-        prog="python -m eval.timelines_report",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    p = Parser("python -m eval.timelines_report", __doc__ or "", EXAMPLE)
     p.add_argument("--shared", type=Path, default=Path("../shared"), help="the folder that holds data/")
     p.add_argument("--episodes", type=int, default=500)
-    args = p.parse_args(argv)
+    args = p.read(argv)
+    return answered("timelines-report", lambda: _run(args), "start it again")
+
+
+def _run(args: argparse.Namespace) -> int:
     columns: dict[str, dict[str, str]] = {}
     if (args.shared / "data").exists():
         columns["LongMemEval"] = real(args.shared)

@@ -1,18 +1,13 @@
-"""Print episodes for people, or stream them as JSON lines.
-
-python -m generators.timelines --preset curriculum --seed 7 --show
-python -m generators.timelines --preset hard --count 100 > hard.jsonl
-"""
+"""Print episodes for people, or stream them as JSON lines: `python -m generators.timelines`."""
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
-import sys
 import textwrap
 from typing import Any
 
+from generators.commands import Parser, answered
 from generators.config import TimelineConfig, config_from_dict
 from generators.language import SPLITS
 from generators.timelines import DATASET_VERSION, fingerprint, generate, training_set, validation_set
@@ -94,10 +89,13 @@ def page() -> str:
     return "\n".join(out)
 
 
-def parser() -> argparse.ArgumentParser:
-    p = argparse.ArgumentParser(
-        prog="python -m generators.timelines", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+EXAMPLE = """examples:
+  python -m generators.timelines --preset curriculum --seed 7 --show
+  python -m generators.timelines --preset hard --count 100 > hard.jsonl"""
+
+
+def parser() -> Parser:
+    p = Parser("python -m generators.timelines", "Print episodes for people, or stream them as JSON lines.", EXAMPLE)
     p.add_argument("--preset", default="curriculum", help="control, curriculum, hard, ... (default: %(default)s)")
     p.add_argument("--config", help="settings over the preset as JSON, such as '{\"sessions\": [4, 5]}'")
     p.add_argument("--split", default="train", choices=SPLITS)
@@ -116,15 +114,7 @@ def parser() -> argparse.ArgumentParser:
 
 def main(argv: list[str] | None = None) -> int:
     args = parser().parse_args(argv)
-    try:
-        return _run(args)
-    except ValueError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    except BrokenPipeError:
-        # The reader, `head` for one, has seen enough; without this the flush at exit fails once more.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+    return answered("timelines", lambda: _run(args))
 
 
 def _settings(args: argparse.Namespace) -> TimelineConfig:

@@ -18,6 +18,7 @@ from pathlib import Path, PurePosixPath
 
 from lme_v2_env.dataset import load_questions
 from lme_v2_env.trajectory import LARGEST_PICTURE
+from rewards.commands import Parser, answered
 from rewards.errors import UserError
 
 HUB_DATASET = "xiaowu0162/longmemeval-v2"
@@ -156,18 +157,22 @@ def sha256_of(file: Path) -> str:
         return hashlib.file_digest(handle, "sha256").hexdigest()
 
 
+EXAMPLE = """example:
+  python -m lme_v2_env.download longmemeval-v2 --tier small"""
+
+
 def main(args: list[str]) -> int:
-    parser = argparse.ArgumentParser(prog="python -m lme_v2_env.download", description=__doc__.split("\n")[0])
-    parser.add_argument("folder", type=Path)
+    parser = Parser("python -m lme_v2_env.download", (__doc__ or "").split("\n")[0], EXAMPLE)
+    parser.add_argument("folder", type=Path, help="where to put it; what is there already is not fetched again")
     parser.add_argument("--tier", choices=("small", "medium", "both"), default="both")
     parser.add_argument("--screenshots", action="store_true", help="5.9 GB more; needed by readers that take pictures")
-    options = parser.parse_args(args)
+    options = parser.read(args)
+    return answered("download", lambda: _run(options))
+
+
+def _run(options: argparse.Namespace) -> int:
     tiers = ("small", "medium") if options.tier == "both" else (options.tier,)
-    try:
-        fetched = download(options.folder, tiers, screenshots=options.screenshots)
-    except UserError as error:
-        print(f"download: {error}", file=sys.stderr)
-        return 2
+    fetched = download(options.folder, tiers, screenshots=options.screenshots)
     print(f"{options.folder}: {', '.join(fetched) or 'everything was there'}")
     return 0
 

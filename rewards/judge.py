@@ -8,21 +8,15 @@ value, the right and the superseded value together, a refusal), and one that acc
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import json
-import os
 import random
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal, get_args
 
-from rewards import strict_json
-from rewards.address import refuse_secrets, without_key
+from rewards.address import without_key
 from rewards.currency import Verdict
-from rewards.errors import UserError
 
 Messages = list[dict[str, str]]
 Complete = Callable[[Messages], str]
@@ -225,57 +219,3 @@ def audit(judge: Judge, probes: Sequence[Probe]) -> Audit:
             accepted.append(probe)
             counts[0] += 1
     return Audit(tuple(accepted), len(probes), unscored, {k: (a, n) for k, (a, n) in by_kind.items()})
-
-
-def read_rows(file: Path) -> list[dict[str, Any]]:
-    """Rows with ``question``, ``gold`` and ``stale``. Raises `UserError` naming the line and the field."""
-    rows = []
-    try:
-        lines = file.read_bytes().split(b"\n")
-    except OSError as error:
-        raise UserError(f"{file} cannot be read: {error.strerror}") from None
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        where = f"{file.name}, line {number}"
-        try:
-            row = strict_json.loads(line)
-            json.dumps(row, ensure_ascii=False).encode()
-        except ValueError as error:  # UnicodeEncodeError, too: half of a character
-            raise UserError(f"{where}: {error}") from None
-        if not isinstance(row, dict):
-            raise UserError(f"{where}: expected an object")
-        for name, kind in (("question", str), ("gold", str | int | float | None), ("stale", list | None)):
-            if not isinstance(row.get(name), kind):
-                raise UserError(f"{where}: '{name}' is {row.get(name)!r:.60}")
-        rows.append(row)
-    if not any(row.get("gold") for row in rows):
-        raise UserError(f"{file}: no row with a question and a gold answer")
-    return rows
-
-
-def run(args: list[str]) -> int:
-    """Entry of ``judge-audit``. 0: the judge may grade; 2: bad arguments; 3: refused."""
-    parser = argparse.ArgumentParser(prog="python -m eval judge-audit", description=__doc__.split("\n\n")[1])
-    parser.add_argument("--base-url", required=True, help="the endpoint, e.g. http://127.0.0.1:8000/v1")
-    parser.add_argument("--model", required=True)
-    parser.add_argument("--rows", type=Path, required=True, help="JSON lines with question, gold and stale")
-    parser.add_argument("--api-key-var", default="OPENAI_API_KEY", help="environment variable that holds the key")
-    parser.add_argument("--limit", type=int, default=60, help="about how many probes to send (default 60)")
-    options = parser.parse_args(args)
-    try:
-        refuse_secrets(options.base_url, "--base-url")
-        rows = read_rows(options.rows)
-    except UserError as error:
-        print(f"judge-audit: {error}", file=sys.stderr)
-        return 2
-    key = os.environ.get(options.api_key_var, "")
-    judge = Judge(openai_completer(options.base_url, options.model, api_key=key), options.model)
-    result = audit(judge, build_probes(rows, limit=options.limit))
-    for kind, (accepted, scored) in sorted(result.by_kind.items()):
-        print(f"{kind:<12} accepted {accepted} of {scored}")
-    print(f"false accepts {result.rate:.1%} of {result.asked - result.unscored}; unscored {result.unscored}")
-    if not result.passed:
-        print(f"judge-audit: refused (limit {FALSE_ACCEPT_LIMIT:.0%} false accepts, 2 % unscored)", file=sys.stderr)
-        return 3
-    return 0

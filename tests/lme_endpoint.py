@@ -8,12 +8,12 @@ what a policy retrieved from what a reader can do.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterable
 
 from lme_v2_env.data import DataConfig, Task, load_tasks
 from lme_v2_env.memory.slices import plain_line
 from lme_v2_env.policies import SCRIPTED, oracle
+from rewards.commands import Parser
 from tests.scripted_endpoint import Messages, Policy, ScriptedEndpoint
 
 
@@ -35,8 +35,12 @@ def evidence_reader(tasks: Iterable[Task]) -> Policy:
     return reader
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+EXAMPLE = """example:
+  python -m tests.lme_endpoint --policy oracle --data heldout --port 8901 --reader-port 8902"""
+
+
+def main(argv: list[str] | None = None) -> None:
+    parser = Parser("python -m tests.lme_endpoint", __doc__ or "", EXAMPLE)
     parser.add_argument("--policy", choices=["oracle", *SCRIPTED], default="oracle")
     parser.add_argument("--port", type=int, default=8901)
     parser.add_argument("--reader-port", type=int, default=8902)
@@ -45,7 +49,7 @@ def main() -> None:
     parser.add_argument("--tier", default="small")
     parser.add_argument("--questions")
     parser.add_argument("--num-questions", type=int)
-    args = parser.parse_args()
+    args = parser.read(argv)
     config = DataConfig(
         args.data, args.preset, tier=args.tier, questions=args.questions, num_questions=args.num_questions
     )

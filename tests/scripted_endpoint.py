@@ -9,7 +9,6 @@ Policies are functions of the prompt alone, so every adapter that sends the same
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import json
 import threading
@@ -17,6 +16,8 @@ import time
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Self
+
+from rewards.commands import Parser
 
 Messages = list[dict[str, str]]
 Policy = Callable[[Messages], str | dict[str, object]]
@@ -152,13 +153,17 @@ def _plain(messages: list[dict]) -> Messages:
     return [{"role": m["role"], "content": _text(m["content"])} for m in messages]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+EXAMPLE = """example:
+  python -m tests.scripted_endpoint --port 8901 --policy echo"""
+
+
+def main(argv: list[str] | None = None) -> None:
+    parser = Parser("python -m tests.scripted_endpoint", __doc__ or "", EXAMPLE)
     parser.add_argument("--port", type=int, default=8901)
     parser.add_argument("--policy", choices=sorted(POLICIES), default="echo")
     parser.add_argument("--fault", choices=FAULTS)
     parser.add_argument("--every", type=int, default=1, help="only every N-th reply is faulty")
-    args = parser.parse_args()
+    args = parser.read(argv)
     endpoint = ScriptedEndpoint(
         POLICIES[args.policy], lambda _, count: args.fault if count % args.every == 0 else None, args.port
     )

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from eval.judge_audit import run as judge_audit
 from rewards.judge import Judge, Probe, audit, build_probes, build_prompt, openai_completer, parse_reply, prompt_hash
-from rewards.judge import run as judge_audit
 from rewards.metrics import ALL, false_abstention_rate, fama, hedge_rate, refusal_rate, stale_rate
 from tests.scripted_endpoint import ScriptedEndpoint
 

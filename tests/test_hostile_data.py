@@ -18,11 +18,10 @@ import tomli_w
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eval import compare, heldout, lme, table
+from eval import compare, heldout, judge_audit, lme, table
 from lme_v2_env.dataset import open_dataset
 from lme_v2_env.download import unpack_screenshots
 from lme_v2_env.trajectory import LARGEST_PICTURE
-from rewards import judge
 from rewards.errors import UserError
 from supersede_env.data import DataConfig, load_episodes
 from supersede_env.longmemeval import load_longmemeval
@@ -309,7 +308,7 @@ def test_judge_audit_names_the_line(tmp_path: Path, capsys: pytest.CaptureFixtur
     command = ["--base-url", "http://127.0.0.1:9/v1", "--model", "m", "--rows", str(file)]
     for raw in (b'{"question": 1}\n', b'{"question": "q", "gold": []}\n', b"[]\n", b"\xff\xfe", b"", b"[" * 100_000):
         file.write_bytes(raw)
-        assert judge.run(command) == 2
+        assert judge_audit.run(command) == 2
         error = capsys.readouterr().err
         assert (error.count("\n"), "asked.jsonl" in error) == (1, True)
 

@@ -61,12 +61,25 @@ def test_all_systems_end_to_end_without_a_model(
     nothing = rows_of(out, "no_retrieval")
     assert all(not row["correct"] and row["unknown"] and row["query_seconds"] is None for row in nothing)
     assert all(row["evidence"]["state"] == 1.0 for row in rows_of(out, "oracle_slices_notes"))
-    assert picture.stat().st_size > 1000
+    assert "AgentRunbook-C" in picture.read_text("utf-8")  # the world's environment is one of the published
     before = (out / "rag_slice" / "rows.jsonl").read_bytes()
     assert lme.run(arguments) == 0
     assert (out / "rag_slice" / "rows.jsonl").read_bytes() == before
     assert lme.run([*arguments, "--slices", "2"]) == 2
     assert "holds another run: its settings is" in capsys.readouterr().err
+
+
+def test_no_published_points_over_other_data(world: Path, tmp_path: Path) -> None:
+    questions = tmp_path / "questions.jsonl"
+    questions.write_text(
+        (world / "questions.jsonl").read_text("utf-8").replace("webarena-onestopshop", "webworld-shop")
+    )
+    picture = tmp_path / "plot.svg"
+    arguments = command(world, tmp_path / "out", "--reader", "extractive", "--questions", str(questions))
+    assert lme.run([*arguments, "--plot", str(picture)]) == 0
+    drawn = picture.read_text("utf-8")
+    assert "no published points" in drawn
+    assert "AgentRunbook-C" not in drawn
 
 
 def test_the_published_layout_has_every_question(world: Path, tmp_path: Path) -> None:

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from eval import heldout, lme
-from rewards import judge
+from eval import heldout, judge_audit, lme
 from rewards.address import HIDDEN, without_key
 from tests import lme_world
 from tests.conftest import ROOT
@@ -62,7 +61,9 @@ def test_no_command_repeats_a_key(
             lme.run([*common, str(tmp_path / "reader"), "--retrieval", "bm25", "--base-url", bad.url, *judged]),
             lme.run([*common, str(tmp_path / "judge"), "--retrieval", "bm25", "--base-url", good.url, *judged]),
             lme.run([*common, str(tmp_path / "embed"), *embedded]),
-            judge.run(["--base-url", bad.url, "--model", "m", "--rows", str(tmp_path / "asked.jsonl"), "--limit", "3"]),
+            judge_audit.run(
+                ["--base-url", bad.url, "--model", "m", "--rows", str(tmp_path / "asked.jsonl"), "--limit", "3"]
+            ),
         ]
     assert statuses == [3, 3, 3, 3, 2, 3]
     said = "".join(capfd.readouterr())
@@ -96,7 +97,7 @@ def test_addresses_with_a_secret_are_refused_without_repeating_it(
     assert heldout.run([*ours, "--base-url", address, "--system", "facts"]) == 2
     assert lme.run([*theirs, "--base-url", address]) == 2
     assert lme.run([*theirs, "--reader", "extractive", "--judge", "j", "--judge-base-url", address]) == 2
-    assert judge.run(["--base-url", address, "--model", "m", "--rows", str(tmp_path / "asked.jsonl")]) == 2
+    assert judge_audit.run(["--base-url", address, "--model", "m", "--rows", str(tmp_path / "asked.jsonl")]) == 2
     for more in ({"reader": "m", "base_url": address}, {"judge": "j", "judge_base_url": address}):
         with pytest.raises(ValueError, match="holds a user, a password or a query") as refused:
             ReaderConfig(**more)

@@ -208,7 +208,7 @@ def test_the_command_refuses_in_one_line(
 ) -> None:
     assert main(arguments) == 2
     error = capsys.readouterr().err
-    assert error.startswith("error: ")
+    assert error.startswith("timelines: ")
     assert error.count("\n") == 1
     assert message in error
 

@@ -13,7 +13,8 @@ from supersede_env.data import DataConfig
 from supersede_env.protocol import ProtocolConfig
 from tests.tiny import tiny_policy
 from train import export, sft_data
-from train.checkpoint import write_adapter, write_folder
+from train.checkpoint import write_adapter
+from train.folders import write_folder
 from train.local_config import LoraSettings
 from train.optimizer import MasterAdamW, adapter_parameters, add_adapter
 from train.policy import LocalPolicy

@@ -275,6 +275,6 @@ def test_bad_input_gets_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[s
     for args in (["--config", '{"trajectoris": 9}'], ["--seed", "1500000"], ["--config", '{"options": [3, 8]}']):
         assert main(["write", str(tmp_path / "x"), *args]) == 2
         error = capsys.readouterr().err
-        assert error.startswith("error: ")
+        assert error.startswith("webworld: ")
         assert error.count("\n") == 1
     assert not (tmp_path / "x").exists()

@@ -17,7 +17,6 @@ import json
 import os
 import re
 import shutil
-import tempfile
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -30,11 +29,11 @@ from torch import Tensor
 
 from rewards import strict_json
 from rewards.errors import UserError
+from train.folders import ADAPTER_FILES, write_folder
 
 Phase = Literal["warm", "grpo"]
 LOGS = ("warm.jsonl", "metrics.jsonl", "rollouts.jsonl")
 STATE, TRAINER, FINAL = "state.json", "trainer.safetensors", "adapter"
-ADAPTER_FILES = ("adapter_model.safetensors", "adapter_config.json")
 UNFINISHED = re.compile(r"\.(warm|warm_\d+|step_\d+|adapter)\.[^.]+")
 """Temporary folders of `write_folder`, of checkpoints that a killed process did not finish."""
 
@@ -209,20 +208,6 @@ def _damaged(file: Path, error: Exception) -> UserError:
 def size(file: Path) -> int:
     """Bytes in the file; 0 when there is none."""
     return file.stat().st_size if file.is_file() else 0
-
-
-def write_folder(folder: Path, write: Callable[[Path], None]) -> None:
-    """Fill a temporary folder, then put it in `folder`'s place."""
-    temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
-    try:
-        write(temporary)
-        temporary.chmod(0o755)
-        if folder.exists():
-            shutil.rmtree(folder)
-        temporary.rename(folder)
-    except BaseException:
-        shutil.rmtree(temporary, ignore_errors=True)
-        raise
 
 
 def write_adapter(model: Any, masters: dict[str, Tensor], base: str) -> Callable[[Path], None]:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import shutil
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from rewards.commands import Parser, answered
 from rewards.errors import UserError
+from train.hub_spec import refuse_beside
 
 EXAMPLE = """examples:
   prime-rl train --env supersede                                  # the small model on this machine, or prime-rl
@@ -22,22 +25,19 @@ Without --config: configs/{supersede,lme_v2}_local.toml (local), configs/{supers
 Exit status: 0 done, 2 refused, 130 interrupted (the run can be resumed)."""
 
 
-def parser() -> argparse.ArgumentParser:
-    top = argparse.ArgumentParser(
-        prog="prime-rl",
-        description="Train language-model agents that keep their memory current.",
-        epilog=EXAMPLE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+OPTIONS = ("--engine", "--config", "--dry-run", "--prime-rl")
+"""Those that a misspelling would turn into a key of the configuration."""
+
+
+def parser() -> Parser:
+    top = Parser("prime-rl", "Train language-model agents that keep their memory current.", EXAMPLE)
     commands = top.add_subparsers(dest="command", required=True, metavar="train")
     train = commands.add_parser(
         "train",
         help="train on an environment",
         description="Train on an environment with prime-rl, or with the local engine on this machine.",
         epilog=EXAMPLE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
+        strict=False,  # what is no option of this parser is a key of the configuration
     )
     add = train.add_argument
     add("--env", required=True, choices=("supersede", "lme-v2"))
@@ -56,16 +56,15 @@ def parser() -> argparse.ArgumentParser:
 def main(args: Sequence[str] | None = None) -> int:
     """Entry point of the console script `prime-rl`."""
     options, overrides = parser().parse_known_args(args)
-    try:
-        if options.config is not None and not options.config.is_file():
-            raise UserError(f"--config {options.config}: no such file")
-        return _train(options, overrides)
-    except UserError as error:
-        print(f"prime-rl: {error}", file=sys.stderr)
-        return 2
+    return answered("prime-rl", lambda: _train(options, overrides))
 
 
 def _train(options: argparse.Namespace, overrides: list[str]) -> int:
+    refuse_beside()
+    for word in overrides:
+        _refuse_misspelt(word.partition("=")[0])
+    if options.config is not None and not options.config.is_file():
+        raise UserError(f"--config {options.config}: no such file")
     from train import prime
 
     engine = options.engine
@@ -91,6 +90,13 @@ def _train(options: argparse.Namespace, overrides: list[str]) -> int:
     except ModuleNotFoundError as error:
         raise UserError(f"the local engine needs {error.name}: pip install 'supersede-envs[local]'") from error
     return run(config)
+
+
+def _refuse_misspelt(word: str) -> None:
+    """An option of the parser with a slip in it; the configuration's own keys are checked where they are read."""
+    near = difflib.get_close_matches(word, OPTIONS, n=1, cutoff=0.87)
+    if near:
+        raise UserError(f"unknown option '{word}'; did you mean '{near[0]}'?")
 
 
 if __name__ == "__main__":

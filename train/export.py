@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rewards import strict_json
+from rewards.commands import Parser, answered
 from rewards.errors import UserError
-from train.checkpoint import ADAPTER_FILES, write_folder
+from train.folders import ADAPTER_FILES, write_folder
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -140,12 +141,8 @@ def served_with(config: dict[str, Any], base: str | None, out: Path) -> str:
 
 def main(args: Sequence[str] | None = None) -> int:
     """Entry of `python -m train.export`. 0 done, 2 refused."""
-    top = argparse.ArgumentParser(
-        "python -m train.export",
-        description="Make a trained adapter ready for vLLM, or merge it into its base model.",
-        epilog=EXAMPLE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
+    top = Parser(
+        "python -m train.export", "Make a trained adapter ready for vLLM, or merge it into its base model.", EXAMPLE
     )
     add = top.add_argument
     add("adapter", type=Path, help="folder with adapter_model.safetensors and adapter_config.json")
@@ -153,7 +150,11 @@ def main(args: Sequence[str] | None = None) -> int:
     add("--base", help="name or path of the base model where it will be served; default: as the adapter says")
     add("--dtype", choices=sorted(DTYPES), default="bf16", help="of the written weights (default bf16)")
     add("--merge", action="store_true", help="write the whole model with the adapter merged in")
-    options = top.parse_args(args)
+    options = top.read(args)
+    return answered("export", lambda: _run(options), "start it again")
+
+
+def _run(options: argparse.Namespace) -> int:
     try:
         if options.out.exists():
             raise UserError(f"--out {options.out} exists already: give another folder")
@@ -164,13 +165,9 @@ def main(args: Sequence[str] | None = None) -> int:
             return 0
         command = served_with(read_config(options.adapter), options.base, options.out)
         export(options.adapter, options.out, options.base, options.dtype)
-    except UserError as error:
-        print(f"export: {error}", file=sys.stderr)
-        return 2
     except OSError as error:
         shutil.rmtree(options.out, ignore_errors=True)
-        print(f"export: {options.out} cannot be written: {error.strerror}", file=sys.stderr)
-        return 2
+        raise UserError(f"{options.out} cannot be written: {error.strerror}") from error
     print(f"adapter: {options.out}\nserve it: {command}")
     return 0
 

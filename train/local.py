@@ -156,6 +156,8 @@ class Trainer:
         """The GRPO steps that are left, or as many as `max_minutes` allows."""
         config = self.config
         deadline = None if config.max_minutes is None else self.started + 60 * config.max_minutes
+        if self.position.step and self.position.step >= config.steps:
+            reporter.note(f"nothing to train: {self.position.step} steps are done, --steps is {config.steps}")
         reporter.phase("grpo", self.position.step, config.steps, deadline)
         longest = 0.0
         while self.position.step < config.steps:

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
+from rewards.commands import INTERRUPTED, Parser, answered
 from rewards.errors import UserError
 from train.local_config import LocalConfig, load_config
 
@@ -156,7 +157,7 @@ def run_all(settings: Settings, only: Sequence[str]) -> int:
         code = _call([sys.executable, "-m", *step.command])
         if code or not step.done:
             print(f"proof: {step.run}, {step.name} ended with status {code}; the same command resumes", file=sys.stderr)
-            return 130 if code == 130 else 1
+            return INTERRUPTED if code == INTERRUPTED else 1
         with (settings.out / "times.jsonl").open("a", encoding="utf-8") as log:
             row = {"run": step.run, "step": step.name, "seconds": round(time.monotonic() - began)}
             log.write(json.dumps(row) + "\n")
@@ -199,12 +200,10 @@ def _shown(step: Step) -> str:
 
 def main(args: Sequence[str] | None = None) -> int:
     """Entry of `python -m train.proof`."""
-    top = argparse.ArgumentParser(
+    top = Parser(
         "python -m train.proof",
-        description="Prove that Supersede trains: seeds x lambdas, base, warm and trained, on held-out episodes.",
-        epilog=EXAMPLE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
+        "Prove that Supersede trains: seeds x lambdas, base, warm and trained, on held-out episodes.",
+        EXAMPLE,
     )
     add = top.add_argument
     add("command", choices=("run", "status"))
@@ -216,24 +215,18 @@ def main(args: Sequence[str] | None = None) -> int:
     add("--real", type=int, default=24, help="real conversations that fit the model (default 24; 0: none)")
     add("--steps", type=int, help="GRPO steps instead of the configuration's")
     add("--model", default="smollm2-135m", help="another model, for instance on a GPU (give another --out)")
-    options = top.parse_args(args)
+    options = top.read(args)
+    return answered("proof", lambda: _run(options))
+
+
+def _run(options: argparse.Namespace) -> int:
     seeds, lambdas = tuple(options.seeds), tuple(options.lambdas)
     settings = Settings(options.out, seeds, lambdas, options.n, options.real, options.steps, options.model)
-    try:
-        if options.command == "status":
-            print("\n".join(status(settings)))
-            return 0
-        settings.out.mkdir(parents=True, exist_ok=True)
-        return run_all(settings, options.only)
-    except UserError as error:
-        print(f"proof: {error}", file=sys.stderr)
-        return 2
-    except OSError as error:
-        print(f"proof: {error.filename or settings.out} cannot be written: {error.strerror}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("proof: interrupted; the same command resumes", file=sys.stderr)
-        return 130
+    if options.command == "status":
+        print("\n".join(status(settings)))
+        return 0
+    settings.out.mkdir(parents=True, exist_ok=True)
+    return run_all(settings, options.only)
 
 
 if __name__ == "__main__":

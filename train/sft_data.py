@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from rewards.errors import UserError
+from rewards.commands import Parser, answered
 from rewards.options import build
 from supersede_env.data import DataConfig, generated_records
 from supersede_env.protocol import ProtocolConfig
@@ -36,12 +36,10 @@ def episodes(data: DataConfig, protocol: ProtocolConfig) -> Iterator[list[dict[s
 
 def main(args: Sequence[str] | None = None) -> int:
     """Entry of `python -m train.sft_data`. 0 done, 2 refused."""
-    top = argparse.ArgumentParser(
+    top = Parser(
         "python -m train.sft_data",
         description="Oracle notes and answers as supervised examples.",
         epilog=EXAMPLE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
     add = top.add_argument
     add("--out", type=Path, required=True, help="folder; train.jsonl is written into it")
@@ -51,17 +49,17 @@ def main(args: Sequence[str] | None = None) -> int:
     add("--budget", type=int, default=300, help="B, characters of the notes (default 300)")
     add("--wording", default="standard", help="prompt texts: standard, or plain for small models")
     add("--no-dates", action="store_true", help="show no dates, as the paper's code does")
-    options = top.parse_args(args)
-    try:
-        data = {"data": "train", "preset": options.preset, "num_episodes": options.n, "first_seed": options.first_seed}
-        protocol = {"budget": options.budget, "wording": options.wording, "show_dates": not options.no_dates}
-        made = list(episodes(build(DataConfig, data), build(ProtocolConfig, protocol)))
-        lines = [json.dumps(row, ensure_ascii=False) for episode in made for row in episode]
-        options.out.mkdir(parents=True, exist_ok=True)
-        (options.out / "train.jsonl").write_text("\n".join(lines) + "\n", "utf-8")
-    except (UserError, OSError) as error:
-        print(f"sft_data: {error}", file=sys.stderr)
-        return 2
+    options = top.read(args)
+    return answered("sft_data", lambda: _run(options), "start it again")
+
+
+def _run(options: argparse.Namespace) -> int:
+    data = {"data": "train", "preset": options.preset, "num_episodes": options.n, "first_seed": options.first_seed}
+    protocol = {"budget": options.budget, "wording": options.wording, "show_dates": not options.no_dates}
+    made = list(episodes(build(DataConfig, data), build(ProtocolConfig, protocol)))
+    lines = [json.dumps(row, ensure_ascii=False) for episode in made for row in episode]
+    options.out.mkdir(parents=True, exist_ok=True)
+    (options.out / "train.jsonl").write_text("\n".join(lines) + "\n", "utf-8")
     print(f"{options.out / 'train.jsonl'}: {len(lines)} examples of {len(made)} episodes")
     return 0
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rewards.commands import Parser, answered
 from rewards.errors import UserError
 from train.checkpoint import RunFolder
 from train.local_config import load_config
@@ -36,27 +37,26 @@ class Point:
     adapter: Path | None
 
 
+EXAMPLE = """example:
+  python -m train.validate runs/mine --n 100 --steps 0 8 16 24 --plot curve.png"""
+
+
 def main(args: list[str]) -> int:
     """Exit status: 0 done, 2 refused with one line, 130 interrupted (started again, it goes on)."""
-    parser = argparse.ArgumentParser(
-        prog="python -m train.validate", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = Parser("python -m train.validate", __doc__ or "", EXAMPLE)
     parser.add_argument("run", type=Path, help="folder of a run of the local engine")
     parser.add_argument("--n", type=int, default=100, help="tasks (default 100)")
     parser.add_argument("--steps", type=int, nargs="+", help="these GRPO steps, beside base and warm (default: all)")
     parser.add_argument("--plot", type=Path, help="draw the curve")
-    options = parser.parse_args(args)
-    try:
-        rows = validate(options.run, options.n, options.steps)
-        print(table(rows, options.n))
-        if options.plot:
-            draw(rows, options.plot)
-    except UserError as error:
-        print(f"validate: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("validate: interrupted; the same command goes on", file=sys.stderr)
-        return 130
+    options = parser.read(args)
+    return answered("validate", lambda: _run(options))
+
+
+def _run(options: argparse.Namespace) -> int:
+    rows = validate(options.run, options.n, options.steps)
+    print(table(rows, options.n))
+    if options.plot:
+        draw(rows, options.plot)
     return 0
 
 

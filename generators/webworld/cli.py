@@ -1,42 +1,43 @@
 """Write worlds as the files of the published layout, print one for reading, or check that guessing does not pay.
 
-python -m generators webworld write DIR --worlds 100 --preset easy
-python -m generators webworld write DIR --worlds 50 --split heldout
-python -m generators webworld show --seed 7
-python -m generators webworld check --worlds 200
-python -m generators webworld fingerprints
+`python -m generators webworld`
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
-import sys
 import time
 from pathlib import Path
 
+from generators.commands import Parser, answered
 from generators.webworld.closedbook import CEILING, check, premise_from_words
 from generators.webworld.config import PRESETS, SPLITS, WorldConfig, config_from
 from generators.webworld.dataset import Bundle, bundle, write_dataset
 from generators.webworld.fixed import DATASET_VERSION, fingerprints
 
+EXAMPLE = """examples:
+  python -m generators webworld write DIR --worlds 100 --preset easy
+  python -m generators webworld write DIR --worlds 50 --split heldout
+  python -m generators webworld show --seed 7
+  python -m generators webworld check --worlds 200
+  python -m generators webworld fingerprints
 
-def parser() -> argparse.ArgumentParser:
-    p = argparse.ArgumentParser(
-        prog="python -m generators webworld",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+Exit status: 0 done, 1 guessing pays (check), 2 refused (one line says why), 130 interrupted."""
+
+
+def parser() -> Parser:
+    p = Parser("python -m generators webworld", (__doc__ or "").split("\n")[0], EXAMPLE)
     commands = p.add_subparsers(dest="command", required=True)
-    commands.add_parser("fingerprints", help="print the version and sha256 that bank/fixed.json records")
+    commands.add_parser(
+        "fingerprints", help="print the version and sha256 that bank/fixed.json records", epilog=EXAMPLE
+    )
     for name, about in (
         ("write", "write a data set folder"),
         ("show", "print one world for reading"),
         ("check", "guess every answer without looking; fails above 15 %%"),
     ):
-        command = commands.add_parser(name, help=about, allow_abbrev=False)
+        command = commands.add_parser(name, help=about, description=about, epilog=EXAMPLE)
         command.add_argument("--preset", default="standard", choices=tuple(PRESETS))
         command.add_argument(
             "--config", default="{}", help="settings over the preset as JSON: '{\"trajectories\": 12}'"
@@ -52,14 +53,7 @@ def parser() -> argparse.ArgumentParser:
 
 def main(argv: list[str] | None = None) -> int:
     args = parser().parse_args(argv)
-    try:
-        return _run(args)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # `head` has seen enough
-        return 0
-    except (ValueError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+    return answered("webworld", lambda: _run(args))
 
 
 def _run(args: argparse.Namespace) -> int:

@@ -19,6 +19,7 @@ import numpy as np
 from lme_v2_env.memory.api import Inserted, RetrievalConfig, RetrievalMemory
 from lme_v2_env.memory.index import Index
 from lme_v2_env.memory.library import Library, library_settings
+from lme_v2_env.memory.store import not_written
 from rewards.errors import UserError
 
 MEMORY, TREES = "memory.json", "trees"
@@ -33,6 +34,18 @@ def save(memory: RetrievalMemory, folder: Path) -> None:
     """Keep the memory and the indices of its library; a snapshot that is there already stays."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     partial = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+    try:
+        _write(memory, partial)
+    except OSError as error:  # a full disk, most often
+        shutil.rmtree(partial, ignore_errors=True)
+        raise not_written(folder, error) from error
+    try:
+        os.rename(partial, folder)
+    except OSError:  # another writer was first
+        shutil.rmtree(partial)
+
+
+def _write(memory: RetrievalMemory, partial: Path) -> None:
     library = memory.library
     pools = {}
     for pool in memory.config.pools:
@@ -48,10 +61,6 @@ def save(memory: RetrievalMemory, folder: Path) -> None:
     rows = [{name: getattr(item, name) for name in Inserted.__slots__ if name != "trees"} for item in kept]
     content = {"settings": settings_of(library, memory.config), "pools": pools, "inserted": rows}
     (partial / MEMORY).write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
-    try:
-        os.rename(partial, folder)
-    except OSError:  # another writer was first
-        shutil.rmtree(partial)
 
 
 def load(memory: RetrievalMemory, folder: Path) -> bool:

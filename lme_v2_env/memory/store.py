@@ -57,10 +57,14 @@ class Store:
         target = self.folder / name
         target.parent.mkdir(parents=True, exist_ok=True)
         temporary = target.with_name(f".{target.name}.{os.getpid()}.{threading.get_ident()}")
-        with temporary.open("wb") as handle:
-            handle.write(data)
-            handle.flush()
-            os.fsync(handle.fileno())
+        try:
+            with temporary.open("wb") as handle:
+                handle.write(data)
+                handle.flush()
+                os.fsync(handle.fileno())
+        except OSError as error:  # a full disk, most often
+            temporary.unlink(missing_ok=True)
+            raise not_written(target, error) from error
         try:
             os.link(temporary, target)  # unlike a rename, a link never replaces what another writer finished
         except FileExistsError:
@@ -88,6 +92,11 @@ class Store:
     @staticmethod
     def _name(fingerprint: str, kind: str, settings: Mapping[str, Any]) -> str:
         return f"{fingerprint[:2]}/{fingerprint[:32]}/{kind}-{signature(settings)}"
+
+
+def not_written(place: Path, error: OSError) -> UserError:
+    """What to tell when something of a memory cannot be written."""
+    return UserError(f"{place} cannot be written: {error.strerror or error}; mend that, and the same command resumes")
 
 
 def pack(arrays: Arrays) -> bytes:
