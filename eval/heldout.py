@@ -18,7 +18,7 @@ from eval import direct, endpoint, local_model, recite
 from eval.arguments import Parser, answered
 from eval.baselines import OWN
 from eval.baselines.facts import facts_hash, operations
-from eval.baselines.note_takers import Start, refuse_unknown_system, starter
+from eval.baselines.note_takers import SYSTEMS, Start, refuse_unknown_system, starter
 from eval.baselines.own import find, source_hash
 from eval.locks import only_writer
 from eval.rows import RunFolder, RunInfo, code_version, describe, summarise
@@ -218,6 +218,13 @@ def _estimate(episodes: tuple[Episode, ...], protocols: list[ProtocolConfig], op
         raise UserError(f"{calls} calls are needed, --max-calls allows {options.max_calls}: take a smaller --n")
 
 
+def _named(system: str) -> str:
+    """A system as run folders and reports call it. A function that is called like something of ours (`full`) keeps its
+    module's name: full would be read as the condition."""
+    name = system.rpartition(":")[2]
+    return system.replace(":", ".") if name != system and name in (*SYSTEMS, "bounded", "full") else name
+
+
 def _info(
     options: argparse.Namespace, engine: str, data: DataConfig, protocol: ProtocolConfig, loaded: Loaded
 ) -> RunInfo:
@@ -231,7 +238,7 @@ def _info(
         model=options.model,
         adapter=options.adapter,
         adapter_sha256=local_model.adapter_sha256(options.adapter),
-        condition=protocol.condition if system == "notes" else system.rpartition(":")[2],
+        condition=protocol.condition if system == "notes" else _named(system),
         engine=engine,
         # where the file lies does not shape a result; the task set's hash stands for its content
         data={key: value for key, value in asdict(data).items() if key != "path"},

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from eval.baselines import System
-from eval.baselines.own import blamed, traced
+from eval.baselines.own import RAISED, blamed, traced
 from eval.lme_rows import context_file, recalled
 from eval.progress import Progress
 from eval.row_shape import READ, fits
@@ -203,7 +203,7 @@ def _guarded(memory: Memory, doing: str, work: Callable[[], object], folder: Run
         work()
     except (EndpointError, BadVectors, UserError):
         raise
-    except Exception as error:
+    except RAISED as error:
         if isinstance(memory, RetrievalMemory):
             raise  # our own mistake
         file = folder.folder / "memory_error.txt"
@@ -278,7 +278,7 @@ def _ask(job: Job, memory: Memory, question: Question, folder: Path) -> _Asked:
     try:
         found = memory.query(view.text, view.image)
         items = checked(found)
-    except Exception as error:  # a memory system is anybody's code: what it raises concerns this question alone
+    except RAISED as error:  # a memory system is anybody's code: what it raises concerns this question alone
         reason = f"memory: {type(error).__name__}: {_one_line(error)}"
         return _Asked(row | {"unscored_reason": reason, "traceback": traced(error)}, question, view, None)
     seconds = time.perf_counter() - started

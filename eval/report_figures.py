@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from itertools import combinations
+from pathlib import Path
 from typing import Any
 
 from eval import lme_rows, rows
@@ -37,7 +38,7 @@ MOST_DRAWS = 10_000_000
 """Tasks times bootstrap resamples: what fits into memory; above 1,000 tasks fewer than 10,000 resamples are drawn."""
 
 MOST_PAIRS = 15
-"""All pairs of up to six runs; of more runs, each is compared with the first."""
+"""All pairs of up to six runs; of more runs, each is compared with the first of the same tasks and grader."""
 
 
 def figures(loaded: Loaded) -> dict[str, Any]:
@@ -146,11 +147,17 @@ def _made_by(run: Evaluated) -> dict[str, str]:
     adapter = info.get("adapter")
     protocol = info["protocol"]
     return {
-        "model": info["model"],
-        "adapter": "/".join(adapter.replace("\\", "/").rstrip("/").split("/")[-2:]) if adapter else "none",
+        "model": ending(info["model"]) if Path(info["model"]).is_absolute() else info["model"],
+        "adapter": ending(adapter) if adapter else "none",
         "engine": info["engine"],
         "condition": info["condition"],
-        "data": _pairs({k: v for k, v in info["data"].items() if v is not None and k not in ("first_seed", "path")}),
+        "data": _pairs(
+            {
+                name: ending(value) if isinstance(value, str) else value
+                for name, value in info["data"].items()
+                if value is not None and name not in ("first_seed", "path")
+            }
+        ),
         "budget": f"{protocol.get('budget')} characters" if info["condition"] != "full" else "none (full context)",
         "wording": str(protocol.get("wording")),
         "sampling": _pairs(info["sampling"]),
@@ -159,6 +166,11 @@ def _made_by(run: Evaluated) -> dict[str, str]:
         "task set": str(info.get("task_set")),
         **versions,
     }
+
+
+def ending(path: str) -> str:
+    """A path's last two parts."""
+    return "/".join(path.replace("\\", "/").rstrip("/").split("/")[-2:])
 
 
 def _pairs(values: dict[str, Any]) -> str:
@@ -185,15 +197,15 @@ def _cost(run: Evaluated) -> dict[str, float]:
 
 def pairs(runs: Sequence[Evaluated]) -> list[dict[str, Any]]:
     """Comparisons of runs over the same tasks under the same grader, the earlier one first."""
-    chosen = list(combinations(runs, 2))
+    alike: dict[Any, list[Evaluated]] = {}
+    for run in runs:
+        key = (*(str(run.paired.info.get(key)) for key in MUST_MATCH), frozenset(run.paired.tasks))
+        alike.setdefault(key, []).append(run)
+    chosen = [pair for group in alike.values() for pair in combinations(group, 2)]
     if len(chosen) > MOST_PAIRS:
-        chosen = [(runs[0], run) for run in runs[1:]]
+        chosen = [(group[0], run) for group in alike.values() for run in group[1:]]
     found = []
     for a, b in chosen:
-        if any(a.paired.info.get(key) != b.paired.info.get(key) for key in MUST_MATCH):
-            continue
-        if a.paired.tasks.keys() != b.paired.tasks.keys():
-            continue
         resamples = max(1_000, min(10_000, MOST_DRAWS // len(a.paired.tasks)))
         result = compare(a.paired, b.paired, resamples=resamples, seed=0)
         if result is not None:

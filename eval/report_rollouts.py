@@ -17,7 +17,7 @@ from typing import Any
 
 from eval.lme_rows import context_file
 from eval.progress import Progress
-from eval.report_figures import LOST_WORDS, VERDICT_WORDS, lost, verdict
+from eval.report_figures import LOST_WORDS, VERDICT_WORDS, ending, lost, verdict
 from eval.report_runs import Evaluated, Row
 from lme_v2_env.trajectory import QUESTION_ID
 from rewards.currency import mentions_value
@@ -137,7 +137,10 @@ class _Shelf:
         try:
             found = [episode for episode in load_episodes(build(DataConfig, data)).episodes if episode.id in ids]
         except UserError as error:
-            return {}, str(error)
+            reason = str(error)
+            for place in filter(None, (data.get("data"), self.path, os.environ.get("LONGMEMEVAL_DIR"))):
+                reason = reason.replace(str(place), ending(str(place)))  # pages are passed on
+            return {}, reason
         if task_set_hash(found) != run.info["task_set"]:
             return {}, "the data or the generator here makes other episodes than the run played"
         return {episode.id: episode for episode in found}, ""

@@ -132,7 +132,8 @@ LARGEST = 1e15
 def load(folders: Sequence[Path]) -> Loaded:
     """Read and check everything. Raises `UserError` that names folder, file and line."""
     places = [place for folder in folders for place in _places(folder)]
-    twice = {place for place in places if places.count(place) > 1}
+    same = [place.resolve() for place in places]  # by another path, too
+    twice = [place for place, real in zip(places, same, strict=True) if same.count(real) > 1]
     if twice:
         raise UserError(f"{min(twice)} is given twice")
     names = labels(places)
@@ -153,12 +154,12 @@ def _is_run(folder: Path) -> bool:
 
 def _places(folder: Path) -> list[Path]:
     """The folder itself, or the runs in it."""
-    folder = folder.absolute()
+    folder = Path(os.path.abspath(folder))  # without `..`, which is no name for a run
     if not folder.is_dir():
         raise UserError(f"{folder}: no such folder")
     if _is_run(folder) or (folder / METRICS_FILE).is_file():
         return [folder]
-    inside = sorted(file.parent for file in folder.glob(f"*/{RUN_FILE}"))
+    inside = sorted({file.parent for name in (RUN_FILE, METRICS_FILE) for file in folder.glob(f"*/{name}")})
     if not inside:
         raise UserError(f"{folder} is no run: neither {RUN_FILE} nor {METRICS_FILE} is in it or in its folders")
     return inside
@@ -202,6 +203,10 @@ def _evaluated(folder: Path, label: str) -> Evaluated:
         paired = compare.Run(label, loaded.info, loaded.tasks)
     else:
         paired = _pairable(label, info, values, file)
+        if type(n := info.get("n")) is int and len(paired.tasks) != n:
+            raise UserError(
+                f"{file}: {len(paired.tasks)} of {n} questions; the run is not finished or the file was cut"
+            )
     return Evaluated(kind, label, folder, info, values, paired)
 
 

@@ -30,6 +30,9 @@ from supersede_env.scoring import Outcome, grade_answer, metrics
 
 RUN_FILE, ROWS_FILE = "run.json", "rows.jsonl"
 
+MOST_REASONS = 10
+"""Reasons for unscored rows that a command prints: those of a user's own code may differ from row to row."""
+
 OVER_WINDOW = "over window"
 """The reason of a row whose session or history does not fit the model's context window."""
 
@@ -290,7 +293,10 @@ def describe(name: str, summary: Summary, excluded: Sequence[Sequence[str]]) -> 
             words = ", ".join(f"{word.replace('_', ' ')} {count}" for word, count in summary.lost.items())
             lines.append(f"  where the fact was lost: {words}")
     lines += [f"  excluded {row}: {reason}" for row, reason in excluded]
-    lines += [f"  unscored: {count} row(s): {reason}" for reason, count in summary.unscored.items()]
+    reasons = sorted(summary.unscored.items(), key=lambda pair: -pair[1])
+    lines += [f"  unscored: {count} row(s): {reason}" for reason, count in reasons[:MOST_REASONS]]
+    if others := reasons[MOST_REASONS:]:
+        lines.append(f"  unscored: {sum(count for _, count in others)} row(s): {len(others)} more reasons, in the rows")
     if summary.invalid:
         lines.append(f"  INVALID: more than {UNSCORED_LIMIT:.0%} of the rows are unscored")
     return lines

@@ -145,6 +145,16 @@ class Bad:
     def query(self, question, image=None): ...
 def one(notes): ...
 LIMIT = 3
+async def later(notes, session): ...
+class Later:
+    async def insert(self, trajectory): ...
+    def query(self, question, image=None): ...
+class Leaving(Bad):
+    def insert(self, trajectory): raise SystemExit
+class Strange(Bad):
+    settings = {"weights": object()}
+class Listed(Bad):
+    settings = 5
 """
 
 
@@ -161,6 +171,12 @@ LIMIT = 3
         ("lme-v2", "mine:Picky", "takes (model), but is called with ()"),
         ("lme-v2", "mine:NoQuery", "makes a NoQuery without query()"),
         ("lme-v2", "mine:Torn", "makes no memory: KeyError: 'weights' (mine.py, line 7)"),
+        ("supersede", "leaving:f", "cannot be had: SystemExit: 0 (leaving.py, line 1)"),
+        ("supersede", "mine:later", "is async, and nobody would await it: give a plain function"),
+        ("lme-v2", "mine:Later", "insert() is async"),
+        ("lme-v2", "mine:Leaving", "SystemExit (mine.py, line 18)"),
+        ("lme-v2", "mine:Strange", "settings cannot be recorded as JSON: Object of type object"),
+        ("lme-v2", "mine:Listed", "settings cannot be recorded as JSON: it is no dict"),
         ("lme-v2", "mine:Bad", "AttributeError: 'Trajectory' object has no attribute 'steps' (mine.py, line 9)"),
     ],
 )
@@ -174,6 +190,7 @@ def test_what_cannot_work_gets_one_line(
 ) -> None:
     written(tmp_path, WRONG, monkeypatch)
     (tmp_path / "broken.py").write_text("def f(:\n")
+    (tmp_path / "leaving.py").write_text("raise SystemExit(0)\n")
     if command == "supersede":
         rest = ["--model", "none", "--data", episodes(tmp_path)]
     else:
@@ -185,3 +202,76 @@ def test_what_cannot_work_gets_one_line(
     assert "Traceback" not in error
     if system == "mine:Bad":
         assert "trajectory.steps" in Path("runs/Bad/memory_error.txt").read_text()
+
+
+UNUSUAL = """
+import functools
+class Counting:
+    def __call__(self, notes, session): return session
+count = Counting()
+first = functools.partial(lambda limit, notes, session: session[:limit], 90)
+def full(notes, session): return session
+def gone(notes, session): raise SystemExit(0)
+def üblich(notes, session): return session
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "status", "called"),
+    [("count", 0, ""), ("first", 0, ""), ("full", 0, "mine.full"), ("gone", 3, ""), ("üblich", 0, "")],
+)
+def test_unusual_functions(
+    name: str, status: int, called: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each is a version of its file; `full` is not taken for the condition; what leaves the program does not end it."""
+    written(tmp_path, UNUSUAL, monkeypatch)
+    command = ["supersede", "--model", "none", "--data", episodes(tmp_path), "--system", f"mine:{name}"]
+    assert evaluation.main([*command, "--out", "runs"]) == status
+    info = json.loads((Path("runs") / (called or name) / "run.json").read_text("utf-8"))
+    assert info["condition"] == (called or name)
+    assert info["protocol"]["system_sha256"]
+    (tmp_path / "mine.py").write_text(UNUSUAL + "\n", encoding="utf-8")
+    assert evaluation.main([*command, "--out", "runs"]) == 2  # other code is another run
+
+
+ODD = """
+from lme_v2_env.memory.api import ContextItem
+class Odd:
+    settings = {"sha256": "mine", "k": (1, 2)}
+    shows = ()
+    def insert(self, trajectory): ...
+    def query(self, question, image=None):
+        return [ContextItem("text", "x", shows=self.shows)]
+class Number(Odd):
+    shows = 5
+class Lists(Odd):
+    shows = [["t1", 0]]
+class Short(Odd):
+    shows = [["t1"]]
+class Leaving(Odd):
+    def query(self, question, image=None): raise SystemExit(0)
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("Lists", None),
+        ("Number", "memory: ValueError: `shows` is 5, not"),
+        ("Short", "memory: ValueError: `shows` is [['t1']], not"),
+        ("Leaving", "memory: SystemExit: 0"),
+    ],
+)
+def test_what_a_query_returns_is_checked_and_settings_do_not_replace_the_hash(
+    name: str, reason: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written(tmp_path, ODD, monkeypatch)
+    world = write(tmp_path / "world", [trajectory(number) for number in range(2)])
+    command = ["lme-v2", "--system", f"mine:{name}", "--data", str(world), "--reader", "extractive", "--no-judge"]
+    command += ["--out", "runs", "--cache", str(tmp_path)]
+    assert evaluation.main(command) == evaluation.main(command) == (3 if reason else 0)
+    for row in rows_of(Path("runs") / name):
+        assert row["unscored_reason"] is None if reason is None else row["unscored_reason"].startswith(reason)
+    settings = json.loads((Path("runs") / name / "run.json").read_text())["settings"]
+    assert settings["k"] == [1, 2]
+    assert settings["sha256"] != "mine"

@@ -464,6 +464,7 @@ def test_what_cannot_stand_on_one_page(
     cases = [
         ([runs, lme_run], "give each its own report"),
         ([runs, runs / "copy_last"], "is given twice"),
+        ([runs / "copy_last", runs / "no_memory" / ".." / "copy_last"], "is given twice"),
         ([tmp_path / "none"], "no such folder"),
     ]
     for folders, message in cases:
@@ -483,3 +484,46 @@ def test_names_tell_runs_apart() -> None:
     assert named("/a/x/eval/full", "/a/y/eval/full") == ["x/eval/full", "y/eval/full"]
     assert named("/a/t", "/a/t/eval/full") == ["t", "eval/full"]
     assert named("/a/b/c/d/e/full", "/z/full") == ["e/full", "z/full"]
+
+
+def test_a_folder_of_training_runs_stands_for_them(tmp_path: Path) -> None:
+    for name in ("seed0", "seed1"):
+        (tmp_path / "runs" / name).mkdir(parents=True)
+        (tmp_path / "runs" / name / "metrics.jsonl").write_text('{"step": 1, "reward": 0.5}\n', "utf-8")
+    figures = Parts(report(tmp_path / "r.html", tmp_path / "runs")).blocks["figures"]
+    assert [run["label"] for run in figures["training"]] == ["seed0", "seed1"]
+
+
+def test_many_runs_are_compared_with_the_first_of_their_own_tasks(runs: Path, tmp_path: Path) -> None:
+    play(tmp_path / "more", "copy_last", "oracle_notes", n=3)
+    for number in range(4):
+        shutil.copytree(runs / "no_memory", runs / f"again{number}")
+    found = Parts(report(tmp_path / "r.html", tmp_path / "more", runs)).blocks["figures"]["pairs"]
+    pairs = [(pair["a"]["run"], pair["b"]["run"]) for pair in found]
+    assert pairs[0] == ("more/copy_last", "more/oracle_notes")
+    rest = ["again1", "again2", "again3", "copy_last", "no_memory", "oracle_notes"]
+    assert pairs[1:] == [("runs/again0", f"runs/{name}") for name in rest]
+
+
+def test_the_page_holds_no_path_of_an_own_file(tmp_path: Path) -> None:
+    file = tmp_path / "private" / "sub" / "own.jsonl"
+    file.parent.mkdir(parents=True)
+    file.write_text("".join(json.dumps(record(number)) + "\n" for number in range(3)), "utf-8")
+    play(tmp_path / "own", "copy_last", data=(str(file),), n=3)
+    page = report(tmp_path / "r.html", tmp_path / "own")
+    assert "sub/own.jsonl" in page
+    assert "private" not in page
+    file.rename(file.with_name("moved.jsonl"))
+    page = report(tmp_path / "r.html", tmp_path / "own")
+    assert "sessions are not shown: sub/own.jsonl: no such file" in page
+    assert str(file.parent.parent) not in page
+
+
+def test_an_unfinished_benchmark_run_is_refused(
+    lme_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    copy = shutil.copytree(lme_run / "rag_slice", tmp_path / "run")
+    lines = (copy / "rows.jsonl").read_text("utf-8").splitlines(keepends=True)
+    (copy / "rows.jsonl").write_text("".join(lines[:-1]), "utf-8")
+    assert evaluation.main(["report", str(copy), "--out", str(tmp_path / "r.html")]) == 2
+    assert f"{len(lines) - 1} of {len(lines)} questions; the run is not finished" in capsys.readouterr().err

@@ -105,11 +105,13 @@ def _save(package: Package, folder: Path) -> None:
 
 
 def _check(packages: tuple[Package, ...], options: argparse.Namespace) -> int:
-    from train.hub_check import VERSIONS, findings
+    from train.hub_check import VERSIONS, findings, refuse_no_environment
 
     refuse_beside()
     refuse_unknown(options.verifiers or (), VERSIONS, "verifiers")
     versions = tuple(options.verifiers or VERSIONS)
+    if options.like is not None:
+        refuse_no_environment(options.like)
     if options.keep is not None and options.keep.exists():
         raise UserError(f"--keep {options.keep} is there already: name a new folder")
     began, found = time.monotonic(), []

@@ -151,6 +151,12 @@ def _additions(title: str, where: str, place: Place, wheels: list[str], scratch:
     yield Finding(title, where, "installing moves no version", done.problem or _moved(before, place.frozen()))
 
 
+def refuse_no_environment(like: Path) -> None:
+    """Raise `UserError` before the work and not after it."""
+    if not (like / "bin" / "python").is_file() or not any(like.glob("lib/python*/site-packages")):
+        raise UserError(f"--like {like}: not a virtual environment")
+
+
 def imitate(like: Path, folder: Path) -> Path:
     """A throw-away environment that has the metadata of every distribution of `like`, and none of its code.
 
@@ -162,7 +168,7 @@ def imitate(like: Path, folder: Path) -> Path:
         [str(python), "-m", "venv", "--without-pip", str(folder)], folder.parent, hub_places.clean(folder.parent)
     )
     if done.status or not sites:
-        raise UserError(f"--like {like}: not a virtual environment")
+        raise UserError(f"--like {like}: it is no virtual environment, or its Python does not start")
     (target,) = folder.glob("lib/python*/site-packages")
     for info in sites[0].glob("*.dist-info"):
         (target / info.name).mkdir()

@@ -44,7 +44,7 @@ SYSTEMS = {
 """Name -> module with `build(name, kit) -> System`."""
 
 
-OWN = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
+OWN = re.compile(r"[^\W\d][\w.]*:[^\W\d]\w*")
 """`package.module:Class`, a system that is not in the list."""
 
 

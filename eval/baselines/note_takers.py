@@ -16,7 +16,7 @@ from typing import Any
 
 from eval.baselines import OWN
 from eval.baselines.facts import FactsRollout, report
-from eval.baselines.own import Failed, find
+from eval.baselines.own import RAISED, Failed, find
 from lme_v2_env.trajectory import SURROGATE
 from rewards.errors import UserError, refuse_unknown
 from supersede_env.data import DataConfig, generated_records
@@ -75,7 +75,7 @@ class OwnNotes(RuledRollout):
         started = time.perf_counter()
         try:
             notes = self._function(self.notes, text)
-        except Exception as error:  # anybody's code: it concerns this episode alone
+        except RAISED as error:  # anybody's code: it concerns this episode alone
             raise Failed.of(where, error) from error
         self.seconds.append(time.perf_counter() - started)
         if not isinstance(notes, str):

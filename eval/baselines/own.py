@@ -6,11 +6,13 @@ on it, if there is one, goes into the run's record: two runs share a folder only
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import inspect
+import json
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,9 @@ from eval.baselines import Kit
 from lme_v2_env.memory.api import Memory
 from lme_v2_env.trajectory import Question
 from rewards.errors import UserError
+
+RAISED = (Exception, SystemExit)
+"""What anybody's code may raise. A `sys.exit()` in it must not end the run as if it were done."""
 
 
 class Failed(Exception):
@@ -29,11 +34,11 @@ class Failed(Exception):
         self.trace = trace
 
     @classmethod
-    def of(cls, where: str, error: Exception) -> Failed:
+    def of(cls, where: str, error: BaseException) -> Failed:
         return cls(f"{where}: {blamed(error)}", traced(error))
 
 
-def blamed(error: Exception) -> str:
+def blamed(error: BaseException) -> str:
     """One line: what was raised, and the last line of code that it went through."""
     text = " ".join(str(error).split())[:200]
     frames = traceback.extract_tb(error.__traceback__)
@@ -42,7 +47,7 @@ def blamed(error: Exception) -> str:
     return f"{type(error).__name__}{': ' if text else ''}{text}{where}"
 
 
-def traced(error: Exception) -> str:
+def traced(error: BaseException) -> str:
     """The traceback as text."""
     return "".join(traceback.format_exception(error))
 
@@ -56,7 +61,7 @@ class Own:
 
     @property
     def settings(self) -> dict[str, Any]:
-        return {"memory": self.spec, "sha256": source_hash(self._make), **getattr(self._make, "settings", {})}
+        return _recorded(self.spec, self._make) | {"memory": self.spec, "sha256": source_hash(self._make)}
 
     def covers(self, question: Question) -> bool:
         return True
@@ -64,12 +69,26 @@ class Own:
     def memory(self) -> Memory:
         try:
             memory = self._make()
-        except Exception as error:  # anybody's code
+        except RAISED as error:  # anybody's code
             raise UserError(f"system '{self.spec}' makes no memory: {blamed(error)}") from error
         for method in ("insert", "query"):
-            if not callable(getattr(memory, method, None)):
+            found = getattr(memory, method, None)
+            if not callable(found):
                 raise UserError(f"system '{self.spec}' makes a {type(memory).__name__} without {method}()")
+            if inspect.iscoroutinefunction(found):
+                raise UserError(f"system '{self.spec}': {method}() is async, and nobody would await it")
         return memory
+
+
+def _recorded(spec: str, make: Callable[..., Any]) -> dict[str, Any]:
+    """The user's `settings`, as the run's record gives them back. Raises `UserError` where JSON cannot hold them."""
+    settings = getattr(make, "settings", {})
+    try:
+        if not isinstance(settings, Mapping):
+            raise TypeError("it is no dict")
+        return json.loads(json.dumps(dict(settings), allow_nan=False))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise UserError(f"system '{spec}': its settings cannot be recorded as JSON: {error}") from error
 
 
 def build(name: str, kit: Kit) -> Own:
@@ -88,7 +107,7 @@ def find(spec: str, *given: str) -> Callable[..., Any]:
         found = getattr(import_module(module), attribute)
     except (ImportError, AttributeError) as error:
         raise UserError(f"system '{spec}' cannot be had: {error}") from error
-    except Exception as error:  # anybody's module: whatever it raises while it loads
+    except RAISED as error:  # anybody's module: whatever it raises while it loads
         raise UserError(f"system '{spec}' cannot be had: {blamed(error)}") from error
     if not callable(found):
         raise UserError(f"system '{spec}' is a {type(found).__name__}: give a class or a function")
@@ -100,13 +119,22 @@ def find(spec: str, *given: str) -> Callable[..., Any]:
         takes.bind(*given)
     except TypeError:
         raise UserError(f"system '{spec}' takes {takes}, but is called with ({', '.join(given)})") from None
+    if inspect.iscoroutinefunction(found):
+        raise UserError(f"system '{spec}' is async, and nobody would await it: give a plain function")
     return found
 
 
 def source_hash(found: Callable[..., Any]) -> str | None:
-    """First 12 hex digits of the sha256 of the file that it comes from; None for what comes from no file."""
+    """First 12 hex digits of the sha256 of the file that it comes from; None for what comes from no file.
+
+    Of a `partial` and of what a decorator wrapped it is the function inside, of an object its class.
+    """
+    while isinstance(found, functools.partial):
+        found = found.func
+    found = inspect.unwrap(found)
+    plain = inspect.isroutine(found) or inspect.isclass(found)
     try:
-        file = inspect.getsourcefile(found)
+        file = inspect.getsourcefile(found if plain else type(found))
     except TypeError:
         return None
     return hashlib.sha256(Path(file).read_bytes()).hexdigest()[:12] if file else None

@@ -66,11 +66,21 @@ def checked(items: Any) -> list[ContextItem]:
     for item in found:
         if not isinstance(item, ContextItem) or item.type not in ("text", "image") or not isinstance(item.value, str):
             raise ValueError(f"expected a text or an image item, got {type(item).__name__}")
+        if not _states(item.shows):
+            raise ValueError(f"`shows` is {item.shows!r:.60}, not (trajectory's id, number of a state) pairs")
         if item.type == "text" and not item.value.strip():
             raise ValueError("a text item is empty")
         if item.type == "image" and not Path(item.value).is_file():
             raise ValueError("an image item is no file")
+    found = [replace(item, shows=tuple((name, number) for name, number in item.shows)) for item in found]
     return [replace(item, value=SURROGATE.sub("\ufffd", item.value)) if item.type == "text" else item for item in found]
+
+
+def _states(shows: Any) -> bool:
+    return isinstance(shows, (list, tuple)) and all(
+        isinstance(pair, (list, tuple)) and len(pair) == 2 and isinstance(pair[0], str) and type(pair[1]) is int
+        for pair in shows
+    )
 
 
 def _published(item: Any) -> bool:
