@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from importlib import import_module
 
-from eval.arguments import INTERRUPTED
+from eval.arguments import INTERRUPTED, usage
 from rewards.errors import UserError, refuse_unknown
 from train.hub_spec import refuse_beside
 
@@ -38,10 +38,9 @@ Exit status: 0 done, 2 refused (one line says why), 3 INVALID (too many rows are
 
 def main(args: list[str]) -> int:
     """Exit status: 0 done, 2 refused (one clear line), 3 INVALID (too many unscored rows), 130 interrupted."""
-    usage = USAGE.format(commands="\n".join(f"  {name:<14} {text}" for name, (_, text) in COMMANDS.items()))
+    text = USAGE.format(commands="\n".join(f"  {name:<14} {what}" for name, (_, what) in COMMANDS.items()))
     if not args or args[0] in ("-h", "--help"):
-        print(usage)
-        return 0 if args else 2
+        return usage(text, args)
     try:
         refuse_unknown(args[:1], COMMANDS, "command")
         refuse_beside()

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from rewards.commands import INTERRUPTED, Parser, answered
+from rewards.commands import INTERRUPTED, Parser, answered, usage
 
-__all__ = ["INTERRUPTED", "Parser", "answered", "picture"]
+__all__ = ["INTERRUPTED", "Parser", "answered", "picture", "usage"]
 
 PICTURES = (".png", ".svg", ".pdf")
 

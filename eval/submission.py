@@ -21,7 +21,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from eval.arguments import Parser, answered
+from eval.arguments import Parser, answered, usage
 from eval.lafs import TIERS, Operating, summary
 from eval.lme_metrics import join, overview
 from eval.rows import write_atomic
@@ -74,8 +74,7 @@ def run(args: list[str]) -> int:
     """Entry of `python -m eval submission`. 0: done; 2: refused; 3: INVALID (the package may not be submitted)."""
     commands = {"build": (_building, build), "check": (_checking, _checked)}
     if not args or args[0] in ("-h", "--help"):
-        print(USAGE)
-        return 0 if args else 2
+        return usage(USAGE, args)
 
     def command() -> int:
         refuse_unknown(args[:1], commands, "submission command")

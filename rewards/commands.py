@@ -57,6 +57,16 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f"{self.prog}: {message} (--help shows all options)\n")
 
 
+def usage(text: str, args: Sequence[str]) -> int:
+    """Print the help of a command that has others below it. 0, or 2 where no help was asked for."""
+
+    def command() -> int:
+        print(text)
+        return 0 if args else 2
+
+    return answered("usage", command)
+
+
 def answered(name: str, command: Callable[[], int], resume: str = "the same command resumes") -> int:
     """The command's exit status; 2 with one line on standard error for what the user can mend, 130 for Ctrl-C.
 

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 
-from eval.arguments import Parser, answered
+from eval.arguments import Parser, answered, usage
 from rewards.errors import UserError, refuse_unknown
 from train import hub_tables
 from train.hub_build import build
@@ -31,8 +31,7 @@ COMMANDS = ("build", "check", "tables")
 
 def main(args: Sequence[str]) -> int:
     if not args or args[0] in ("-h", "--help"):
-        print(f"usage: python -m train.hub {{{','.join(COMMANDS)}}} [options]\n\n{__doc__}\n{STATUS}")
-        return 0 if args else 2
+        return usage(f"usage: python -m train.hub {{{','.join(COMMANDS)}}} [options]\n\n{__doc__}\n{STATUS}", args)
     # what a task set leaves out belongs to an evaluation, not to the making of a card
     logging.getLogger("lme_v2_env").setLevel(logging.ERROR)
     return answered("train.hub", lambda: _command(args[0], args[1:]))
