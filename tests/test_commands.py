@@ -56,6 +56,7 @@ ENTRIES: dict[str, tuple[Main, str, str]] = {
     "train.validate": (entry("train.validate"), "--step", "--steps"),
     "benchmarks": (entry("benchmarks.__main__"), "--repeat", "--repeats"),
     "benchmarks.report_page": (entry("benchmarks.report_page"), "--repeat", "--repeats"),
+    "benchmarks.hard_endpoint": (entry("benchmarks.hard_endpoint"), "--scal", "--scale"),
     "benchmarks.crash": (entry("benchmarks.crash"), "--kill", "--kills"),
     "benchmarks.lme_policies": (entry("benchmarks.lme_policies"), "--question", "--questions"),
     "benchmarks.lme_rollouts": (entry("benchmarks.lme_rollouts"), "--rollout", "--rollouts"),
