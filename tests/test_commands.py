@@ -135,7 +135,7 @@ REFUSED = [
     (entry("generators.__main__"), ["webworld", "write", "{file}/sub", "--worlds", "1"], "Not a directory"),
     (entry("train.proof"), ["run", "--out", "{file}"], "File exists"),
     (evaluate("judge-audit"), ["--base-url", "http://x/v1", "--model", "m", "--rows", "{file}.no"], "No such file"),
-    (evaluate("judge-audit"), ["--base-url", "http://x/v1", "--model", "m", "--rows", "{file}"], "expected JSON lines"),
+    (evaluate("judge-audit"), ["--base-url", "http://x/v1", "--model", "m", "--rows", "{file}"], "line 1: Expecting value"),
     (evaluate("grader-report"), ["--cases", "{file}.no"], "no cases at"),
     (evaluate("scale"), ["--data", "quikc", "--out", "{file}.out", "--", "--model", "m"], "did you mean 'quick"),
     (entry("eval.shortcuts"), ["--presets", "hrad"], "did you mean 'hard'"),
