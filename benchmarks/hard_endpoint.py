@@ -10,7 +10,6 @@ honest endpoint must score what is left.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import re
@@ -24,6 +23,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from rewards.commands import Parser
 from tests import lme_world
 from tests.episodes import record
 from tests.hostile_endpoint import FAULTS, HostileEndpoint, one_in
@@ -148,13 +148,19 @@ def play(part: Part, folder: Path, every: int, seed: int) -> dict[str, Any]:
     }
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+EXAMPLE = """example:
+  python -m benchmarks.hard_endpoint --scale 0.1 --part lme-v2
+
+Exit status: 0 every row has its score or its reason, 1 one has not, 2 refused."""
+
+
+def main(args: list[str] | None = None) -> int:
+    parser = Parser("python -m benchmarks.hard_endpoint", __doc__ or "", EXAMPLE)
     parser.add_argument("--scale", type=float, default=1.0, help="1: 2,000 rollouts")
     parser.add_argument("--every", type=int, default=20, help="one reply in this many is faulty")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--part", default="", help="only parts whose name holds this")
-    options = parser.parse_args()
+    options = parser.read(args)
     print(f"one reply in {options.every} faulty, seed {options.seed}, {len(FAULTS)} kinds of fault\n")
     print("| part | rollouts | scored | unscored | exit | requests | faults | too early | wall s | key found |")
     print("|---|---|---|---|---|---|---|---|---|---|")

@@ -280,7 +280,9 @@ def _run(options: argparse.Namespace) -> int:
     data = shared()
     cases = options.cases or data / "cases" / "answers.jsonl"
     if not cases.is_file():
-        raise UserError(f"no cases at {cases}; set SUPERSEDE_SHARED or give --cases")
+        raise UserError(
+            f"no cases at {cases}; set SUPERSEDE_SHARED, or give --cases tests/data/grader_fresh_suite.jsonl"
+        )
     print_cases(cases.name, read_lines(cases))
     if options.cases:
         return 0

@@ -9,10 +9,15 @@ Works for supersede-env and lme-v2-env: an observation holds the messages to sen
 import argparse
 import json
 import os
+import sys
 from typing import Any
 
 import httpx
-from openenv.core import GenericEnvClient
+
+try:
+    from openenv.core import GenericEnvClient
+except ModuleNotFoundError:
+    sys.exit("openenv_client: this needs OpenEnv: pip install 'openenv-core>=0.2.1'")
 
 
 def session(url: str) -> Any:

@@ -183,10 +183,10 @@ def _download(split: Split) -> Path:
     try:
         return Path(hf_hub_download(HUB_DATASET, name, repo_type="dataset", revision=HUB_REVISION, etag_timeout=10))
     except Exception as error:  # the client raises many kinds, of several libraries; all mean: not to be had
-        reason = str(error).strip().splitlines()[0][:160] if str(error).strip() else type(error).__name__
+        reason = str(error).strip().splitlines()[0].split(". ")[0][:200] if str(error).strip() else type(error).__name__
         raise UserError(
             f"LongMemEval '{split}' was not found and the download failed ({reason}). Set LONGMEMEVAL_DIR to a folder "
-            f"that holds {name}, or pass its path."
+            f"that holds {name}, or pass its path (--path)."
         ) from error
 
 

@@ -174,11 +174,11 @@ def test_spoilt_and_odd_files(world: Path, tmp_path: Path) -> None:
     for name in LME_FILES:
         file = world / name
 
-        def read() -> None:
+        def read_all() -> None:
             data = open_dataset(world, "small", tmp_path / "cache")
             list(data.trajectories.read(data.trajectories.ids))
 
-        readers.append((file, file.read_bytes(), read))
+        readers.append((file, file.read_bytes(), read_all))
     for file, good, read in readers:
         for name, data in spoilt(good).items():
             file.write_bytes(data)

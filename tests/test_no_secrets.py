@@ -98,9 +98,12 @@ def test_addresses_with_a_secret_are_refused_without_repeating_it(
     assert lme.run([*theirs, "--base-url", address]) == 2
     assert lme.run([*theirs, "--reader", "extractive", "--judge", "j", "--judge-base-url", address]) == 2
     assert judge_audit.run(["--base-url", address, "--model", "m", "--rows", str(tmp_path / "asked.jsonl")]) == 2
-    for more in ({"reader": "m", "base_url": address}, {"judge": "j", "judge_base_url": address}):
+    for make in (
+        lambda: ReaderConfig(reader="m", base_url=address),
+        lambda: ReaderConfig(judge="j", judge_base_url=address),
+    ):
         with pytest.raises(ValueError, match="holds a user, a password or a query") as refused:
-            ReaderConfig(**more)
+            make()
         assert "canary" not in str(refused.value)
     assert leaks(tmp_path, "".join(capfd.readouterr())) == []
 

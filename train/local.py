@@ -38,6 +38,7 @@ INTERRUPTED_EXIT = 130
 
 def run(config: EngineConfig) -> int:
     """Train as `config` says and tell what to do next. 0 done, 2 refused with one line, 130 interrupted."""
+    print(f"loading {config.model}; the run goes to {config.output}", file=sys.stderr, flush=True)
     try:
         return train(config, LocalPolicy.load(config.model, device=config.device, dtype=config.dtype))
     except UserError as error:
