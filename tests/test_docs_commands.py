@@ -207,4 +207,5 @@ def test_commands_run_as_written(name: str, tmp_path: Path) -> None:
         keys = [key for key in keys if "grader-report" not in key]
     for folder in ("docs", "benchmarks"):
         (tmp_path / folder).mkdir()
+    (tmp_path / "tests").symlink_to(ROOT / "tests")  # README names a file of it
     assert run_page(name, keys, tmp_path) == []
