@@ -138,7 +138,7 @@ REFUSED = [
     (
         evaluate("judge-audit"),
         ["--base-url", "http://x/v1", "--model", "m", "--rows", "{file}"],
-        "line 1: Expecting value",
+        "line 1: Expecting",
     ),
     (evaluate("grader-report"), ["--cases", "{file}.no"], "no cases at"),
     (evaluate("scale"), ["--data", "quikc", "--out", "{file}.out", "--", "--model", "m"], "did you mean 'quick"),
