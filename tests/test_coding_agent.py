@@ -384,7 +384,9 @@ def test_the_agent_sees_neither_gold_nor_id_nor_type_nor_path(tmp_path: Path) ->
     assert "question_image.png" in sent
     assert "0002.png" in sent
     assert rows[1]["question"].split("\n")[0] in sent
-    assert sent.count('"image_url":{') == 2 * 3  # the question's picture in each of its three requests, twice
+    assert (
+        sent.replace(" ", "").count('"image_url":{') == 2 * 3
+    )  # the question's picture in each of its three requests, twice
     for secret in (
         "idcanary",
         "goldcanary",
