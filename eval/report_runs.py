@@ -159,7 +159,9 @@ def _places(folder: Path) -> list[Path]:
         raise UserError(f"{folder}: no such folder")
     if _is_run(folder) or (folder / METRICS_FILE).is_file():
         return [folder]
-    inside = sorted({file.parent for name in (RUN_FILE, METRICS_FILE) for file in folder.glob(f"*/{name}")})
+    found = sorted({file.parent for name in (RUN_FILE, METRICS_FILE) for file in folder.rglob(name)})
+    # what lies in an evaluation's folder is its own: an evaluator's traces
+    inside = [place for place in found if not any(_is_run(above) for above in place.parents if above in found)]
     if not inside:
         raise UserError(f"{folder} is no run: neither {RUN_FILE} nor {METRICS_FILE} is in it or in its folders")
     return inside
