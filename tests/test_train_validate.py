@@ -47,6 +47,10 @@ def test_every_checkpoint_plays_the_same_validation_tasks_once(run: Path, capsys
     (run / validate.LOG).write_text("".join(json.dumps(row) + "\n" for row in rows[:-2]))  # killed in the last one
     assert validate.main([str(run), "--n", "3"]) == 0
     assert capsys.readouterr().err.count("validate: step 2: 3 tasks") == 1
+    assert validate.main([str(run), "--n", "3", "--steps", "2", "--temperature", "1"]) == 0
+    assert "3 validation tasks, sampled at temperature 1" in capsys.readouterr().out
+    sampled = [json.loads(line) for line in (run / validate.log_name(1.0)).read_text().splitlines()]
+    assert [row["label"] for row in sampled] == [label for label in ("base", "warm", "step 2") for _ in range(3)]
     with (run / validate.LOG).open("a") as log:
         log.write('{"label": "st')
     assert validate.main([str(run), "--n", "3"]) == 2

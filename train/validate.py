@@ -1,10 +1,10 @@
 """The validation curve of a local run: its base model, warm start and checkpoints on the same validation tasks.
 
-    python -m train.validate RUN [--n 100] [--steps 0 8 16 24] [--plot curve.png]
+    python -m train.validate RUN [--n 100] [--steps 8 16 24] [--temperature 1.0] [--plot curve.png]
 
-Every checkpoint plays the same tasks greedily, as in training, so that the points are paired. Rows go to
-RUN/validation.jsonl as each checkpoint is done; started again, only what is missing is played. Choose nothing by this
-curve that you will report on the same tasks.
+Every checkpoint plays the same tasks, so that the points are paired: greedily, or with --temperature sampled, which is
+what training improves. Rows go to RUN/validation.jsonl (validation-t1.jsonl and so on when sampled) as each checkpoint is
+done; started again, only what is missing is played. Choose nothing by this curve that you will report on the same tasks.
 """
 
 from __future__ import annotations
@@ -47,39 +47,47 @@ def main(args: list[str]) -> int:
     parser.add_argument("run", type=Path, help="folder of a run of the local engine")
     parser.add_argument("--n", type=int, default=100, help="tasks (default 100)")
     parser.add_argument("--steps", type=int, nargs="+", help="these GRPO steps, beside base and warm (default: all)")
+    parser.add_argument("--temperature", type=float, default=0.0, help="of sampling (default 0: greedy)")
     parser.add_argument("--plot", type=Path, help="draw the curve")
     options = parser.read(args)
     return answered("validate", lambda: _run(options))
 
 
 def _run(options: argparse.Namespace) -> int:
-    rows = validate(options.run, options.n, options.steps)
-    print(table(rows, options.n))
+    if options.n < 1 or not 0 <= options.temperature < 100:
+        raise UserError(f"--n {options.n} --temperature {options.temperature:g}: give tasks and a temperature from 0")
+    rows = validate(options.run, options.n, options.steps, options.temperature)
+    print(table(rows, options.n, options.temperature))
     if options.plot:
         draw(rows, options.plot)
     return 0
 
 
-def validate(run: Path, count: int, steps: list[int] | None = None) -> list[dict[str, Any]]:
+def log_name(temperature: float) -> str:
+    """Where the rows are kept: a file a temperature."""
+    return f"validation-t{temperature:g}.jsonl" if temperature else LOG
+
+
+def validate(run: Path, count: int, steps: list[int] | None = None, temperature: float = 0.0) -> list[dict[str, Any]]:
     """One row a checkpoint and task, of all that were asked for. Raises `UserError`."""
     file = run / "config.toml"
     if not file.is_file():
         raise UserError(f"{run} has no config.toml: name the folder of a run of the local engine")
     config = load_config(file, env=load_toml(file).get("env", "supersede"))
     folder = RunFolder(run)
-    tasks = list(load_tasks(config).validation(count))
+    tasks, log = list(load_tasks(config).validation(count)), log_name(temperature)
     try:
-        done = {(row["label"], row["id"]): row for row in folder.rows(LOG)}
+        done = {(row["label"], row["id"]): row for row in folder.rows(log)}
     except (ValueError, KeyError, TypeError) as error:
-        raise UserError(f"{run / LOG} is damaged: delete it, and its points are played again") from error
+        raise UserError(f"{run / log} is damaged: delete it, and its points are played again") from error
     wanted = _points(folder, steps)
     for point in wanted:
         if all((point.label, task.id) in done for task in tasks):
             continue
         began = time.monotonic()
         policy = LocalPolicy.load(config.model, point.adapter, device=config.device, dtype=config.dtype)
-        rows = _played(policy, tasks, point)
-        folder.append(LOG, rows)
+        rows = _played(policy, tasks, point, temperature)
+        folder.append(log, rows)
         done |= {(row["label"], row["id"]): row for row in rows}
         print(f"validate: {point.label}: {len(rows)} tasks, {time.monotonic() - began:.0f} s", file=sys.stderr)
     return [done[point.label, task.id] for point in wanted for task in tasks]
@@ -96,8 +104,8 @@ def _points(folder: RunFolder, steps: list[int] | None) -> list[Point]:
     return points
 
 
-def _played(policy: LocalPolicy, tasks: list[Task], point: Point) -> list[dict[str, Any]]:
-    played = play(policy, [task.start() for task in tasks], temperature=0.0, seed="validation")
+def _played(policy: LocalPolicy, tasks: list[Task], point: Point, temperature: float) -> list[dict[str, Any]]:
+    played = play(policy, [task.start() for task in tasks], temperature=temperature, seed="validation")
     return [
         {"label": point.label, "step": point.step, "id": task.id, "verdict": one.result.verdict}
         | {"reward": one.result.reward, "counts": one.result.counts}
@@ -105,7 +113,7 @@ def _played(policy: LocalPolicy, tasks: list[Task], point: Point) -> list[dict[s
     ]
 
 
-def table(rows: list[dict[str, Any]], count: int) -> str:
+def table(rows: list[dict[str, Any]], count: int, temperature: float = 0.0) -> str:
     """The curve in numbers: each point, and its paired difference to the warm start (or to the base without one)."""
     from eval.stats import mcnemar_exact, wilson
 
@@ -116,7 +124,7 @@ def table(rows: list[dict[str, Any]], count: int) -> str:
     }
     reference = "warm" if "warm" in labels else labels[0]
     lines = [
-        f"{count} validation tasks, greedy",
+        f"{count} validation tasks, " + (f"sampled at temperature {temperature:g}" if temperature else "greedy"),
         "",
         f"| model | n | correct [95 %] | reward | over {reference}, points | exact McNemar p |",
         "|---|---|---|---|---|---|",
