@@ -3,8 +3,9 @@
     python -m train.validate RUN [--n 100] [--steps 8 16 24] [--temperature 1.0] [--plot curve.png]
 
 Every checkpoint plays the same tasks, so that the points are paired: greedily, or with --temperature sampled, which is
-what training improves. Rows go to RUN/validation.jsonl (validation-t1.jsonl and so on when sampled) as each checkpoint is
-done; started again, only what is missing is played. Choose nothing by this curve that you will report on the same tasks.
+what training improves. Rows go to RUN/validation.jsonl (validation-t1.jsonl and so on when sampled) as each checkpoint
+is done; started again, only what is missing is played. Choose nothing by this curve that you will report on the same
+tasks.
 """
 
 from __future__ import annotations
