@@ -22,7 +22,7 @@ REAL := $(EVAL) --data oracle --n 12 --fitting
 
 help:
 	@echo "make train   set up, then train and evaluate the small model on this machine (under 30 minutes on 2 cores)"
-	@echo "make test    set up both verifiers versions, then lint, type-check and test (under 10 minutes)"
+	@echo "make test    set up both verifiers versions, then lint, type-check and test (under 20 minutes)"
 	@echo "make docs-check   the long commands of README and docs too, as written (about 10 minutes)"
 	@echo "make hub-check    both Hub packages built, installed and run in fresh environments (docs/hub.md)"
 	@echo "make proof   three seeds x two lambdas, about an hour each on 2 cores; resumes (docs/results)"

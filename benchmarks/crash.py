@@ -161,7 +161,7 @@ def _slowly(messages: list[dict[str, str]]) -> str:
 
 def _victims(folder: Path, url: str) -> dict[str, Victim]:
     world = lme_world.write(folder / "world", [lme_world.trajectory(number) for number in range(40)])
-    model = tiny_model(folder / "model")
+    model = folder / "model"
     python = [sys.executable, "-m"]
     done = folder / "done"
 
@@ -174,6 +174,8 @@ def _victims(folder: Path, url: str) -> dict[str, Victim]:
         return [*python, *words, "--embedder", "hashing", "--cache", str(out / "cache"), "--out", str(out / "run")]
 
     def training(out: Path) -> list[str]:
+        if not model.exists():
+            tiny_model(model)
         words = ["train.cli", "train", "--env", "supersede", "--engine", "local", "--model", str(model), "--resume"]
         words += ["--steps", "8", "--checkpoint_every", "2", "--groups", "2", "--group_size", "4", "--dtype", "fp32"]
         words += ["--warm_start.steps", "5", "--max_notes_tokens", "4", "--turn_weight", "1.0", "--max_minutes", "None"]

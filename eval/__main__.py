@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from importlib import import_module
 
-from eval.arguments import INTERRUPTED, usage
+from rewards.commands import INTERRUPTED, usage
 from rewards.errors import UserError, refuse_unknown
 from train.hub_spec import refuse_beside
 

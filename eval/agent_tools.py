@@ -11,12 +11,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from eval.arguments import Parser, answered, picture
+from eval.arguments import picture
 from eval.baselines.coding.accounting import Kind, by_round, mean_counts
 from eval.pictures import load_pyplot
 from eval.row_shape import LME, refuse_misshapen
 from eval.rows import ROWS_FILE
 from rewards import strict_json
+from rewards.commands import Parser, answered
 from rewards.errors import UserError
 
 PUBLISHED = (

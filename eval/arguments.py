@@ -1,13 +1,9 @@
-"""What the `python -m eval` commands share besides the parser (rewards/commands.py): the type of an option."""
+"""The type of an option that the `python -m eval` commands share; their parser is rewards/commands.py's."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
-
-from rewards.commands import INTERRUPTED, Parser, answered, usage
-
-__all__ = ["INTERRUPTED", "Parser", "answered", "picture", "usage"]
 
 PICTURES = (".png", ".svg", ".pdf")
 

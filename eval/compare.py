@@ -16,7 +16,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from eval.arguments import Parser, answered
 from eval.stats import (
     ALPHA,
     INVALID_EXIT,
@@ -29,6 +28,7 @@ from eval.stats import (
 from lme_v2_env.chat import SURROGATE_ESCAPE
 from lme_v2_env.trajectory import SURROGATE
 from rewards import strict_json
+from rewards.commands import Parser, answered
 from rewards.errors import UserError
 
 MUST_MATCH = ("task_set", "grader_version")

@@ -15,7 +15,6 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from eval import direct, endpoint, local_model, recite
-from eval.arguments import Parser, answered
 from eval.baselines import OWN
 from eval.baselines.facts import facts_hash, operations
 from eval.baselines.note_takers import SYSTEMS, Start, refuse_unknown_system, starter
@@ -24,6 +23,7 @@ from eval.locks import only_writer
 from eval.rows import RunFolder, RunInfo, code_version, describe, summarise
 from eval.stats import INVALID_EXIT
 from rewards.address import refuse_secrets
+from rewards.commands import Parser, answered
 from rewards.currency import GRADER_VERSION
 from rewards.errors import UserError
 from rewards.options import build

@@ -18,10 +18,11 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from eval.arguments import Parser, answered, picture
+from eval.arguments import picture
 from eval.lme_metrics import join, overview
 from eval.pictures import load_pyplot
 from rewards import strict_json
+from rewards.commands import Parser, answered
 from rewards.errors import UserError, refuse_unknown
 
 T_MIN, T_MAX = 1.0, 200.0

@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
-from eval.arguments import Parser, answered, picture
+from eval.arguments import picture
 from eval.baselines import AGENTS, OWN, SYSTEMS, Kit, System, build
 from eval.baselines.coding.options import add_agent_options, agent_from
 from eval.baselines.policy import add_policy_options, policy_from
@@ -41,6 +41,7 @@ from lme_v2_env.memory.writer import ModelWriter
 from lme_v2_env.reader import PUBLISHED_CONTEXT_TOKENS, EndpointReader, Reader, Sampling, load_prompts
 from lme_v2_env.tokens import counter_for
 from lme_v2_env.trajectory import DOMAINS, Question
+from rewards.commands import Parser, answered
 from rewards.errors import UserError, refuse_unknown
 from rewards.lme_v2 import GRADER_VERSION
 

@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from eval.arguments import Parser, answered
 from eval.compare import load_run
 from eval.local_model import adapter_sha256
 from eval.rows import ROWS_FILE, RUN_FILE, summarise
 from eval.stats import UNSCORED_LIMIT, Interval, mcnemar_exact, paired_bootstrap, permutation_test, wilson
 from rewards import strict_json
+from rewards.commands import Parser, answered
 from rewards.errors import UserError
 
 EXAMPLE = """example:

@@ -10,12 +10,12 @@ import argparse
 import sys
 from pathlib import Path
 
-from eval.arguments import Parser, answered
 from eval.report_figures import figures
 from eval.report_page import render
 from eval.report_rollouts import rollouts
 from eval.report_runs import load
 from eval.rows import write_atomic
+from rewards.commands import Parser, answered
 from rewards.errors import UserError
 
 EXAMPLE = """examples:

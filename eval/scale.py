@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from eval import heldout
-from eval.arguments import Parser, answered
 from eval.pictures import load_pyplot
 from eval.rows import ROWS_FILE, Summary, summarise, write_atomic
 from eval.stats import INVALID_EXIT
+from rewards.commands import Parser, answered
 from rewards.errors import UserError, refuse_unknown
 from supersede_env.episode import Episode
 from supersede_env.longmemeval import load_longmemeval

@@ -21,12 +21,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from eval.arguments import Parser, answered, usage
 from eval.lafs import TIERS, Operating, summary
 from eval.lme_metrics import join, overview
 from eval.rows import write_atomic
 from eval.stats import INVALID_EXIT
 from eval.submission_runs import DOMAINS, RUN_FILES, Run, load_run, read_json
+from rewards.commands import Parser, answered, usage
 from rewards.errors import UserError, refuse_unknown
 
 SAFE_NAME = re.compile(r"[A-Za-z0-9._-]+")

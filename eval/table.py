@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from eval.arguments import Parser, answered, picture
+from eval.arguments import picture
 from eval.compare import load_run
 from eval.pictures import load_pyplot
 from eval.row_shape import number
 from eval.rows import ROWS_FILE, RUN_FILE, Summary, summarise
+from rewards.commands import Parser, answered
 from rewards.errors import UserError
 
 EXAMPLE = """example:

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 
-from eval.arguments import Parser, answered, usage
+from rewards.commands import Parser, answered, usage
 from rewards.errors import UserError, refuse_unknown
 from train import hub_tables
 from train.hub_build import build

@@ -39,7 +39,7 @@ class Point:
 
 
 EXAMPLE = """example:
-  python -m train.validate runs/mine --n 100 --steps 0 8 16 24 --plot curve.png"""
+  python -m train.validate runs/mine --n 100 --steps 8 16 24 --plot curve.png"""
 
 
 def main(args: list[str]) -> int:
