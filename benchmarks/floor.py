@@ -22,10 +22,12 @@ from supersede_env.protocol import NotesRollout, ProtocolConfig
 from tests.scripted_endpoint import echo
 
 PRESET = "curriculum"
+ANSWER = 60
+"""Characters of an answer, about what models give."""
 
 
 class Instant(Client[None, Any, Any, Any]):
-    """Answers in this process, at once, with the end of what it is shown."""
+    """Answers in this process, at once, with the end of what it is shown: long notes, and an answer of `ANSWER`."""
 
     def setup_client(self, config: Any) -> None:
         return None
@@ -35,6 +37,7 @@ class Instant(Client[None, Any, Any, Any]):
     ) -> Response:
         last = prompt[-1]
         text = echo([{"role": "user", "content": str(last["content"] if isinstance(last, dict) else last.content)}])
+        text = text[-ANSWER:] if "\nQuestion: " in text else text
         message = ResponseMessage(content=text or "nothing", finish_reason="stop", is_truncated=False)
         return Response(id="instant", created=0, model=model, message=message)
 

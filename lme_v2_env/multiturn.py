@@ -122,12 +122,26 @@ def _part(name: str) -> Any:
     return part
 
 
-def _metric(name: str) -> Any:
-    async def metric(state: vf.State) -> float:
-        return state["outcome_metrics"][name] if "outcome_metrics" in state else 0.0
+class OutcomeRubric(vf.Rubric):
+    """The rewards are functions; the unweighted metrics are copied from the outcome in one pass.
 
-    metric.__name__ = name
-    return metric
+    A function a metric, as `add_metric` takes them, cost as much as the grader: verifiers reads the signature of each
+    three times a rollout.
+    """
+
+    async def score_rollout(self, state: vf.State) -> None:
+        await super().score_rollout(state)
+        _copy_metrics(state)
+
+    async def score_group(self, states: list[vf.State]) -> None:
+        await super().score_group(states)
+        for state in states:
+            _copy_metrics(state)
+
+
+def _copy_metrics(state: vf.State) -> None:
+    found = state.get("outcome_metrics", {})
+    state["metrics"] |= {name: found.get(name, 0.0) for name in METRICS}
 
 
 def load_environment(eval_data: str | None = None, max_turns: int = -1, **options: Any) -> vf.Environment:
@@ -170,9 +184,7 @@ def load_environment(eval_data: str | None = None, max_turns: int = -1, **option
 
     train = dataset(data)
     evaluation = train if eval_data is None else dataset(dataclasses.replace(data, data=eval_data))
-    rubric = vf.Rubric(funcs=[_part(name) for name in PARTS], weights=[1.0] * len(PARTS))
-    for name in METRICS:
-        rubric.add_metric(_metric(name))
+    rubric = OutcomeRubric(funcs=[_part(name) for name in PARTS], weights=[1.0] * len(PARTS))
     extra = {"tool_defs": _tool_defs()} if protocol.actions == "tools" else {}
     return LmeV2MultiTurnEnv(
         protocol,

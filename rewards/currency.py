@@ -13,6 +13,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 from typing import Literal
 
@@ -57,9 +58,13 @@ def _grade(verdict: Verdict, explanation: str, *, names_stale: bool = False) -> 
 
 def mentions_value(text: str, value: str | int | float) -> bool:
     """Whether the text contains the value at all: "four" is 4, and 10 is not in "100". Says nothing of commitment."""
-    asked = read_question("")
-    reading = read_answer(tokenise(text), numeric=True)
-    return bool(find(reading, read_value(str(value), ""), asked))
+    return bool(find(_read(text), read_value(str(value), ""), read_question("")))
+
+
+@lru_cache(maxsize=64)
+def _read(text: str) -> Reading:
+    """Kept because notes are searched for one value after the other."""
+    return read_answer(tokenise(text), numeric=True)
 
 
 def grade(

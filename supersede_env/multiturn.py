@@ -119,12 +119,26 @@ async def r_stale(state: vf.State) -> float:
     return float(state["grade"]["r_stale"]) if "grade" in state else 0.0
 
 
-def _metric(name: str) -> Any:
-    async def metric(state: vf.State) -> float:
-        return state["outcome_metrics"][name] if "outcome_metrics" in state else 0.0
+class OutcomeRubric(vf.Rubric):
+    """The rewards are functions; the unweighted metrics are copied from the outcome in one pass.
 
-    metric.__name__ = name
-    return metric
+    A function a metric, as `add_metric` takes them, cost as much as the grader: verifiers reads the signature of each
+    three times a rollout.
+    """
+
+    async def score_rollout(self, state: vf.State) -> None:
+        await super().score_rollout(state)
+        _copy_metrics(state)
+
+    async def score_group(self, states: list[vf.State]) -> None:
+        await super().score_group(states)
+        for state in states:
+            _copy_metrics(state)
+
+
+def _copy_metrics(state: vf.State) -> None:
+    found = state.get("outcome_metrics", {})
+    state["metrics"] |= {name: found.get(name, 0.0) for name in METRICS}
 
 
 def load_environment(
@@ -159,9 +173,7 @@ def load_environment(
 
     train = dataset(data)
     evaluation = train if eval_data is None else dataset(dataclasses.replace(data, data=eval_data))
-    rubric = vf.Rubric(funcs=[r_cur, r_stale], weights=[1.0, stale_weight])
-    for name in METRICS:
-        rubric.add_metric(_metric(name))
+    rubric = OutcomeRubric(funcs=[r_cur, r_stale], weights=[1.0, stale_weight])
     return SupersedeMultiTurnEnv(
         protocol, dataset=train, eval_dataset=evaluation, rubric=rubric, max_turns=max_turns, env_id="supersede-env"
     )
