@@ -188,7 +188,7 @@ def _victims(folder: Path, url: str) -> dict[str, Victim]:
         return [*python, "eval", "report", str(done), "--out", str(out / "report.html")]
 
     return {
-        "evaluation": Victim(evaluation, lambda out: dict(_rows(out))),
+        "evaluation": Victim(evaluation, state_of_rows),
         "insert": Victim(insert, state_of_insert),
         "training": Victim(training, state_of_training),
         "report": Victim(report, lambda out: _bytes(out, "*"), _whole_page_or_none),
@@ -197,12 +197,12 @@ def _victims(folder: Path, url: str) -> dict[str, Victim]:
 
 def state_of_insert(folder: Path) -> State:
     """Rows, and every record of the store."""
-    return dict(_rows(folder / "run")) | _bytes(folder / "cache", "*")
+    return state_of_rows(folder / "run") | _bytes(folder / "cache", "*")
 
 
 def state_of_training(folder: Path) -> State:
     """Metrics, rollouts, and the last adapter."""
-    return dict(_rows(folder)) | _bytes(folder, "adapter/*.safetensors")
+    return state_of_rows(folder) | _bytes(folder, "adapter/*.safetensors")
 
 
 def _whole_page_or_none(folder: Path, whole: State) -> str | None:
@@ -210,7 +210,7 @@ def _whole_page_or_none(folder: Path, whole: State) -> str | None:
     return "half a page" if page and page["report.html"] != whole["report.html"] else None
 
 
-def _rows(folder: Path) -> list[tuple[str, Any]]:
+def state_of_rows(folder: Path) -> dict[str, Any]:
     """Every line of every .jsonl file, without times; a line that occurs twice gets a number, so it shows as doubled.
 
     The evaluator's own traces, whose ids are drawn anew in every run, are left out: the rows are made from them.
@@ -227,7 +227,7 @@ def _rows(folder: Path) -> list[tuple[str, Any]]:
             while key in found:
                 key, number = f"{name} #{number}", number + 1
             found[key] = _timeless(row)
-    return list(found.items())
+    return found
 
 
 def _timeless(node: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator
 from urllib.parse import quote, urlsplit
 
 from rewards.errors import UserError
@@ -33,8 +34,28 @@ def without_key(text: str, key: str) -> str:
 
     An empty key and "none", which stands for no key, are no secrets.
     """
-    if key in ("", "none"):
-        return text
-    for form in dict.fromkeys((key, json.dumps(key)[1:-1], quote(key, safe=""))):
+    for form in _forms(key):
         text = text.replace(form, HIDDEN)
     return text
+
+
+def stream_without_key(pieces: Iterable[bytes], key: str) -> Iterator[bytes]:
+    """The same for a reply that comes in pieces: what may be the beginning of a key waits for the next piece."""
+    forms = [form.encode() for form in _forms(key)]
+    held = b""
+    for piece in pieces:
+        held += piece
+        for form in forms:
+            held = held.replace(form, HIDDEN.encode())
+        waiting = max((n for form in forms for n in range(1, len(form)) if held.endswith(form[:n])), default=0)
+        yield held[: len(held) - waiting]
+        held = held[len(held) - waiting :]
+    yield held
+
+
+def _forms(key: str) -> tuple[str, ...]:
+    """The key as it is, as JSON and as addresses write it, the longest first: one may hold another."""
+    if key in ("", "none"):
+        return ()
+    forms = dict.fromkeys((key, json.dumps(key)[1:-1], quote(key, safe="")))
+    return tuple(sorted(forms, key=len, reverse=True))

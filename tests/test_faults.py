@@ -1,5 +1,5 @@
-"""A disk that is full, a folder that cannot be written, a second process: one clear line, nothing damaged, and the same
-command goes on afterwards to the same end."""
+"""A disk that is full, a folder that cannot be written, a second process, a clock that goes backwards: one clear line
+or no difference at all, nothing damaged, and the same command goes on afterwards to the same end."""
 
 from __future__ import annotations
 
@@ -12,10 +12,22 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.crash import State, difference, state_of_insert, state_of_training, tiny_model
+from benchmarks.crash import State, difference, state_of_insert, state_of_rows, state_of_training, tiny_model
 from tests import lme_world
 
 ROOT = Path(__file__).parents[1]
+
+BACKWARDS = """import time, itertools
+for name, unit in (("time", 1), ("time_ns", 10**9)):
+    steps, now = itertools.count(), getattr(time, name)()
+    setattr(time, name, lambda steps=steps, now=now, unit=unit: now - 3_600 * unit * next(steps))
+"""
+"""Python runs a file of this name on the path before anything else: each look at the clock is an hour earlier."""
+
+
+def evaluation(folder: Path, out: Path) -> list[str]:
+    words = ["eval", "supersede", "--model", "none", "--system", "copy_last", "--data", "train", "--preset", "quick"]
+    return [*words, "--n", "40", "--condition", "bounded", "--out", str(out)]
 
 
 def insert(folder: Path, out: Path) -> list[str]:
@@ -35,15 +47,79 @@ def training(folder: Path, out: Path) -> list[str]:
     return [*words, "--max_notes_tokens", "4", "--max_minutes", "None", "--output", str(out)]
 
 
-def run(words: list[str], most_bytes: int | None = None) -> subprocess.CompletedProcess[str]:
+def start(words: list[str], most_bytes: int | None = None, site: Path = ROOT) -> subprocess.Popen[str]:
     """The command, with files that cannot grow over `most_bytes`, which is what a full disk looks like to a program."""
 
     def limit() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes or resource.RLIM_INFINITY, resource.RLIM_INFINITY))
 
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-m", *words]
-    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, preexec_fn=limit)
+    return subprocess.Popen(
+        [sys.executable, "-m", *words],
+        cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": f"{site}{os.pathsep}{ROOT}"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=limit,
+    )
+
+
+def ended(process: subprocess.Popen[str]) -> subprocess.CompletedProcess[str]:
+    out, error = process.communicate()
+    return subprocess.CompletedProcess(process.args, process.returncode, out, error)
+
+
+def run(words: list[str], most_bytes: int | None = None, site: Path = ROOT) -> subprocess.CompletedProcess[str]:
+    return ended(start(words, most_bytes, site))
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the commands' inputs lie, and what each leaves undisturbed, which is made once."""
+    return tmp_path_factory.mktemp("faults")
+
+
+Command = Callable[[Path, Path], list[str]]
+
+
+def undisturbed(base: Path, command: Command) -> Path:
+    whole = base / command.__name__
+    if not whole.exists():
+        assert run(command(base, whole)).returncode == 0
+    return whole
+
+
+COMMANDS = pytest.mark.parametrize(
+    ("command", "state"),
+    [(evaluation, state_of_rows), (insert, state_of_insert), (training, state_of_training)],
+    ids=["evaluation", "insert", "training"],
+)
+
+
+@COMMANDS
+def test_two_at_once_are_one_writer_and_one_refusal(
+    base: Path, tmp_path: Path, command: Command, state: Callable[[Path], State]
+) -> None:
+    whole, shared = undisturbed(base, command), tmp_path / "shared"
+    words = command(base, shared)
+    both = [ended(process) for process in (start(words), start(words))]
+    assert sorted(done.returncode for done in both) == [0, 2], [done.stderr for done in both]
+    (refused,) = [done.stderr for done in both if done.returncode]
+    assert "another process" in refused.splitlines()[-1]
+    assert "Traceback" not in refused
+    assert difference(state(whole), state(shared)) is None
+
+
+@COMMANDS
+def test_a_clock_that_goes_backwards_changes_nothing(
+    base: Path, tmp_path: Path, command: Command, state: Callable[[Path], State]
+) -> None:
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "sitecustomize.py").write_text(BACKWARDS)
+    whole, backwards = undisturbed(base, command), tmp_path / "backwards"
+    done = run(command(base, backwards), site=tmp_path / "site")
+    assert done.returncode == 0, done.stderr
+    assert difference(state(whole), state(backwards)) is None
 
 
 @pytest.mark.parametrize(
@@ -52,18 +128,17 @@ def run(words: list[str], most_bytes: int | None = None) -> subprocess.Completed
     ids=["insert", "training"],
 )
 def test_a_full_disk_is_one_line_and_the_same_command_goes_on(
-    tmp_path: Path, command: Callable[[Path, Path], list[str]], state: Callable[[Path], State], limits: tuple[int, ...]
+    base: Path, tmp_path: Path, command: Command, state: Callable[[Path], State], limits: tuple[int, ...]
 ) -> None:
-    whole, parts = tmp_path / "whole", tmp_path / "parts"
-    assert run(command(tmp_path, whole)).returncode == 0
+    whole, parts = undisturbed(base, command), tmp_path / "parts"
     for most_bytes in limits:
-        full = run(command(tmp_path, parts), most_bytes)
+        full = run(command(base, parts), most_bytes)
         assert full.returncode == 2
         assert "Traceback" not in full.stderr
         (line,) = [line for line in full.stderr.splitlines() if "cannot be written" in line]
         assert str(parts) in line
         assert "mend that, and" in line
-    assert run(command(tmp_path, parts)).returncode == 0
+    assert run(command(base, parts)).returncode == 0
     assert difference(state(whole), state(parts)) is None
 
 

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import ast
 import json
+import socket
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from eval import heldout, judge_audit, lme
-from rewards.address import HIDDEN, without_key
+from eval.baselines.coding.gateway import serving
+from rewards.address import HIDDEN, stream_without_key, without_key
 from tests import lme_world
 from tests.conftest import ROOT
 from tests.episodes import record
@@ -112,6 +117,32 @@ def test_a_key_is_hidden_in_every_form() -> None:
     key = 'a/b+"c'
     assert without_key(f"{key} {json.dumps(key)} a%2Fb%2B%22c", key) == f'{HIDDEN} "{HIDDEN}" {HIDDEN}'
     assert without_key("none of it", "none") == without_key("none of it", "") == "none of it"
+
+
+def test_the_gateway_of_codex_passes_refusals_without_the_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", CANARY)
+    with Echoing() as endpoint, serving(tmp_path / "s", endpoint.url, "m", "OPENAI_API_KEY"):
+        for status in (b" 400 ", b" 500 ", b" 200 ", b" 401 "):
+            with socket.socket(socket.AF_UNIX) as client:
+                client.connect(str(tmp_path / "s"))
+                client.sendall(b"POST /v1/responses HTTP/1.0\r\nContent-Length: 2\r\n\r\n{}")
+                reply = b"".join(iter(lambda c=client: c.recv(1 << 16), b""))
+            assert status in reply.partition(b"\r\n")[0]
+            assert reply.count(HIDDEN.encode()) == 4
+            assert b"canary" not in reply
+
+
+@given(
+    st.lists(st.sampled_from(["s", "k", "-", "sk-", "sk-sk", "sk-key", "key1", "sk-key1", 'say "', "\n\n"])),
+    st.lists(st.integers(0, 60)),
+)
+def test_a_reply_in_pieces_is_the_whole_reply_without_the_key(words: list[str], cuts: list[int]) -> None:
+    text, key = "".join(words), "sk-key1"
+    edges = [0, *sorted(cuts), len(text)]
+    pieces = [text[a:b].encode() for a, b in pairwise(edges)]
+    sent = list(stream_without_key(pieces, key))
+    assert b"".join(sent).decode() == without_key(text, key)
+    assert next(iter(stream_without_key([b"data: 1\n\n"], key))) == b"data: 1\n\n", "nothing waits that need not"
 
 
 FORBIDDEN = {"eval", "exec", "pickle", "cPickle", "dill", "joblib", "marshal", "shelve", "cloudpickle"}

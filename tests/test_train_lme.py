@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,12 @@ import pytest
 
 from lme_v2_env.data import DataConfig
 from lme_v2_env.protocol import ProtocolConfig, RetrievalRollout
+from lme_v2_env.reading import ReaderConfig
 from lme_v2_env.scoring import RewardConfig
 from lme_v2_env.trajectory import QuestionView
 from rewards.errors import UserError
 from tests import lme_world
+from tests.hostile_endpoint import HostileEndpoint
 from tests.tiny import tiny_policy
 from train.lme_v2 import LmeV2Task, LmeV2Tasks
 from train.lme_v2_config import LmeV2Config
@@ -55,6 +58,44 @@ def test_the_right_page_is_learned(config: LmeV2Config) -> None:
     rollouts = metrics(config, "rollouts.jsonl")
     assert all((rollout["replies"] == ["keep(t1:1)"]) == (rollout["verdict"] == "correct") for rollout in rollouts)
     assert (Path(config.output) / "adapter" / "adapter_model.safetensors").is_file()
+
+
+def test_a_reader_that_fails_leaves_rollouts_unscored_and_its_key_nowhere(
+    config: LmeV2Config, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Every third request is refused with the key in the refusal."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-canary")
+    refuses = lambda messages, count: "401-echo" if count % 3 == 0 else None  # noqa: E731
+    with HostileEndpoint(lambda messages: "\\boxed{100}", refuses) as endpoint:
+        reader = ReaderConfig(reader="m", base_url=endpoint.url)
+        assert train(replace(config, steps=2, reader=reader), tiny_policy(WORDS, spread=0.1, window=1024)) == 0
+        refused = endpoint.faults["401-echo"]
+    rollouts = metrics(config, "rollouts.jsonl")
+    assert len(rollouts) == 32
+    unscored = [rollout["unscored_reason"] for rollout in rollouts if rollout["reward"] is None]
+    assert len(unscored) == refused > 8
+    assert all("401" in reason for reason in unscored)
+    assert sum(row["verdicts"]["correct"] for row in metrics(config)) == 32 - refused
+    said = "".join(capfd.readouterr())
+    assert re.search(r"reward 1.000, (\d+)/\1 correct \(\d+ unscored\)", said)
+    files = [file.read_bytes() for file in Path(config.output).rglob("*") if file.is_file()]
+    assert not [data for data in (*files, said.encode()) if b"canary" in data]
+
+
+def test_a_step_of_which_nothing_is_scored_ends_the_run_and_it_resumes(
+    config: LmeV2Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lme_v2_env.chat.pause", lambda *_: 0.0)
+    down: list[str | None] = [None, "404"]
+    policy = lambda: tiny_policy(WORDS, spread=0.1, window=1024)  # noqa: E731
+    with HostileEndpoint(lambda messages: "\\boxed{100}", lambda messages, count: down[count > 16]) as endpoint:
+        config = replace(config, steps=2, reader=ReaderConfig(reader="m", base_url=endpoint.url))
+        with pytest.raises(UserError, match=r"step 2: none of 16 rollouts could be scored: .*404.* with --resume"):
+            train(config, policy())
+        down[1] = None
+        assert train(replace(config, resume=True), policy()) == 0
+    assert [row["step"] for row in metrics(config)] == [1, 2]
+    assert len(metrics(config, "rollouts.jsonl")) == 32
 
 
 def test_a_prompt_over_the_window_is_unscored(config: LmeV2Config) -> None:

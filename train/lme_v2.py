@@ -15,7 +15,7 @@ from lme_v2_env.scoring import Outcome, evidence_found, reward_parts, verdict
 from lme_v2_env.trajectory import QuestionView
 from rewards.errors import UserError
 from train.lme_v2_config import LmeV2Config
-from train.tasks import Example, Result
+from train.tasks import OVER_WINDOW, Example, Result
 
 
 def tasks(config: LmeV2Config) -> LmeV2Tasks:
@@ -123,7 +123,7 @@ class LmeV2Play:
         question = self.task.question
         record: dict[str, Any] = {"id": question.id, "type": question.question_type}
         if not self.done:
-            return _unscored(record, "over window", over_window=1)
+            return _unscored(record, OVER_WINDOW, over_window=1)
         outcome, config = Outcome.of(self.rollout), self.config
         try:
             reading = read(

@@ -28,7 +28,7 @@ from train.optimizer import MasterAdamW, adapter_parameters, add_adapter, uninte
 from train.policy import Ids, LocalPolicy
 from train.progress import Reporter
 from train.rollouts import Played, play
-from train.tasks import load_tasks, total_counts
+from train.tasks import OVER_WINDOW, load_tasks, total_counts
 
 __all__ = ["LocalConfig", "load_config", "run", "train"]
 
@@ -68,6 +68,9 @@ def _train(config: EngineConfig, policy: LocalPolicy) -> int:
             reporter.note(f"interrupted after {trainer.position.phase} step {trainer.position.step}; resume with:")
             reporter.note(f"  prime-rl train --env {config.env} --config {trainer.folder.root}/config.toml --resume")
             return INTERRUPTED_EXIT
+        except NothingScored:
+            trainer.save()
+            raise
     adapter = trainer.folder.finish(trainer.save())
     root = trainer.folder.root
     print(f"adapter   {adapter}" + (f" (after the warm start: {root / 'warm'})" if config.warm_start.steps else ""))
@@ -75,6 +78,10 @@ def _train(config: EngineConfig, policy: LocalPolicy) -> int:
     print(f"rollouts  {root / 'rollouts.jsonl'}")
     print(f"next      {trainer.tasks.next_command(adapter)}")
     return 0
+
+
+class NothingScored(UserError):
+    """A step that cannot be learnt from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,6 +223,7 @@ class Trainer:
         config, began = self.config, time.monotonic()
         reporter.doing("playing")
         stage, groups = self._play_groups(step)
+        _refuse_unscored([one for group in groups for one in group], step + 1)
         sampled_at = time.monotonic()
         by_group = [self._advantages(group) for group in groups]
         samples = [
@@ -354,6 +362,18 @@ class Trainer:
     def _finish_step(self, phase: Phase, log: str, row: dict[str, Any]) -> None:
         self.folder.append(log, [row])
         self.position = Position(phase, row["step"])
+
+
+def _refuse_unscored(played: Sequence[Played], step: int) -> None:
+    """Raise `NothingScored` for a step of which nothing was scored because of a reader, not of prompts that are too
+    long: hours of such steps would end as a run that learnt nothing."""
+    failed = [one.result.record["unscored_reason"] for one in played if one.result.verdict is None]
+    elsewhere = [reason for reason in failed if reason != OVER_WINDOW]
+    if elsewhere and len(failed) == len(played):
+        raise NothingScored(
+            f"step {step}: none of {len(played)} rollouts could be scored: {elsewhere[0]}. What was trained before is "
+            "saved; mend that, and go on with --resume"
+        )
 
 
 def rollout_metrics(played: Sequence[Played]) -> dict[str, Any]:

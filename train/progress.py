@@ -79,8 +79,10 @@ def describe(row: Mapping[str, Any]) -> str:
     if "reward" not in row:
         return f"loss {row['loss']:.3f}, {row['tokens_per_second']:.0f} tokens/s"
     reward = "none" if row["reward"] is None else f"{row['reward']:.3f}"
+    scored = sum(row["verdicts"].values())
+    unscored = f" ({row['rollouts'] - scored} unscored)" if scored < row["rollouts"] else ""
     return (
-        f"reward {reward}, {row['verdicts'].get('correct', 0)}/{row['rollouts']} correct, "
+        f"reward {reward}, {row['verdicts'].get('correct', 0)}/{scored} correct{unscored}, "
         f"{row['varied_groups']}/{row['groups']} groups varied, {row['tokens_per_second']:.0f} tokens/s"
     )
 

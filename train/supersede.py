@@ -14,7 +14,7 @@ from supersede_env.episode import Episode
 from supersede_env.protocol import Message, NotesRollout, ProtocolConfig
 from supersede_env.scoring import Outcome, grade_answer
 from train.local_config import LocalConfig
-from train.tasks import Example, Result
+from train.tasks import OVER_WINDOW, Example, Result
 
 
 def tasks(config: LocalConfig) -> SupersedeTasks:
@@ -110,7 +110,7 @@ class SupersedePlay:
     def result(self) -> Result:
         record: dict[str, Any] = {"id": self.episode.id}
         if not self.done:
-            unscored = {"reward": None, "verdict": None, "unscored_reason": "over window"}
+            unscored = {"reward": None, "verdict": None, "unscored_reason": OVER_WINDOW}
             return Result(None, None, record | unscored, counts={"over_window": 1})
         outcome, config = Outcome.of(self.rollout), self.config
         grade = grade_answer(self.episode, outcome.answer)

@@ -15,6 +15,9 @@ from typing import Any, Protocol
 MODULES = {"supersede": "train.supersede", "lme-v2": "train.lme_v2"}
 """Environment -> the module that plugs it in."""
 
+OVER_WINDOW = "over window"
+"""`unscored_reason` of a rollout whose prompt did not fit the model."""
+
 Messages = list[dict[str, str]]
 
 
@@ -33,7 +36,7 @@ class Result:
     Attributes:
         reward: the scalar that is trained on; `None` for an unscored rollout, which then learns nothing.
         verdict: the grader's word for it; `correct` is what a curriculum counts. `None` when unscored.
-        record: the JSON-ready row for rollouts.jsonl.
+        record: the JSON-ready row for rollouts.jsonl; when unscored it holds `unscored_reason`.
         credits: for each turn, what that turn itself is credited with, or `None` where nothing can be said.
         counts: summed over the rollouts of a step into its metrics.
     """

@@ -2,7 +2,7 @@
 
 Two requests pass: a response asked of the one model, and the list of models. What the model's provider would do itself
 is a network that the sandbox does not see: its tools (a search of the web, say) are taken out, and a request that has
-it fetch an address or take up what is stored with it is refused.
+it fetch an address or take up what is stored with it is refused. A reply that repeats the key passes without it.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import Any, cast
 
 import httpx
+
+from rewards.address import stream_without_key, without_key
 
 LOCAL_TOOLS = ("function", "custom", "local_shell", "namespace")
 """Types of tools that the client runs."""
@@ -130,13 +132,15 @@ class _Handler(BaseHTTPRequestHandler):
                 if method == "POST":
                     gateway.failure = "" if reply.status_code == 200 else f"status {reply.status_code}"
                 self.send_response(reply.status_code)
-                self.send_header("Content-Type", reply.headers.get("content-type", "application/json"))
+                kind = reply.headers.get("content-type", "application/json")
+                self.send_header("Content-Type", without_key(kind, gateway.key))
                 self.end_headers()
-                for piece in reply.iter_bytes():
+                for piece in stream_without_key(reply.iter_bytes(), gateway.key):
                     self.wfile.write(piece)
                     self.wfile.flush()
         except httpx.HTTPError as error:
-            gateway.failure = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+            reason = without_key(" ".join(str(error).split()), gateway.key)
+            gateway.failure = f"{type(error).__name__}: {reason[:200]}"
             self.close_connection = True
         except BrokenPipeError:
             pass  # the agent was ended
