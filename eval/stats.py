@@ -7,7 +7,7 @@ treat the task as the unit: repeats and seeds of one task stay together, since t
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 
@@ -81,8 +81,8 @@ def paired_bootstrap(
     n = len(difference)
     rng = np.random.default_rng(seed)
     # Counts per task instead of drawn indices: n numbers a resample, whatever the number of draws.
-    counts = rng.multinomial(n, np.full(n, 1 / n), size=resamples)
-    means = counts @ difference / n
+    even = np.full(n, 1 / n)
+    means = np.concatenate([rng.multinomial(n, even, size=k) @ difference / n for k in _blocks(resamples, n)])
     low, high = np.quantile(means, [(1 - confidence) / 2, (1 + confidence) / 2])
     return Interval(float(low), float(high))
 
@@ -105,9 +105,17 @@ def permutation_test(
     if n <= EXACT_TASKS:
         patterns = np.arange(2**n)[:, None] >> np.arange(n)[None, :] & 1
         return float((np.abs((1 - 2 * patterns) @ difference) >= observed - slack).mean())
-    signs = np.random.default_rng(seed).choice([-1.0, 1.0], size=(resamples, n))
-    hits = int((np.abs(signs @ difference) >= observed - slack).sum())
+    rng = np.random.default_rng(seed)
+    drawn = (rng.choice([-1.0, 1.0], size=(k, n)) @ difference for k in _blocks(resamples, n))
+    hits = sum(int((np.abs(sums) >= observed - slack).sum()) for sums in drawn)
     return (hits + 1) / (resamples + 1)
+
+
+def _blocks(resamples: int, n: int) -> Iterator[int]:
+    """Resamples in parts of at most 32 MB: all at once would take 800 MB for 10,000 tasks."""
+    most = max(1, 4_000_000 // n)
+    for first in range(0, resamples, most):
+        yield min(most, resamples - first)
 
 
 def _differences(a: Sequence[Sequence[float]], b: Sequence[Sequence[float]]) -> np.ndarray:
