@@ -102,21 +102,24 @@ def floor(count: int) -> vf.Environment:
     return FloorEnv(dataset=data, eval_dataset=data, rubric=vf.Rubric(funcs=[nothing]), env_id="floor")
 
 
-def rollouts_per_second(environment: vf.Environment, count: int) -> float:
+def rollouts_per_second(environment: vf.Environment, episodes: int, group: int) -> float:
     began = time.perf_counter()
     done = environment.evaluate_sync(
-        Instant(None), "instant", num_examples=count, rollouts_per_example=1, max_concurrent=64
+        Instant(None), "instant", num_examples=episodes, rollouts_per_example=group, max_concurrent=64
     )
     seconds = time.perf_counter() - began
     failed = [row["error"] for row in done["outputs"] if row.get("error")]
-    assert len(done["outputs"]) == count, "a rollout is missing"
+    assert len(done["outputs"]) == episodes * group, "a rollout is missing"
     assert not failed, failed[0]
-    return count / seconds
+    return episodes * group / seconds
 
 
-def measure(count: int) -> dict[str, float]:
-    """Rollouts a second of Supersede and of the floor, in turns after a first round of each that is not counted."""
-    sides = {"ours": load_environment(data="train", preset=PRESET, num_episodes=count), "peer": floor(count)}
+def measure(episodes: int, group: int) -> dict[str, float]:
+    """Rollouts a second of Supersede and of the floor, in turns after a first round of each that is not counted.
+
+    Groups of 1 are an evaluation. Groups of 8, as in training, read an episode and its gold once.
+    """
+    sides = {"ours": load_environment(data="train", preset=PRESET, num_episodes=episodes), "peer": floor(episodes)}
     for environment in sides.values():
-        rollouts_per_second(environment, min(count, 32))
-    return {name: rollouts_per_second(environment, count) for name, environment in sides.items()}
+        rollouts_per_second(environment, min(episodes, 32), 1)
+    return {name: rollouts_per_second(environment, episodes, group) for name, environment in sides.items()}

@@ -23,7 +23,10 @@ def rollouts() -> Found:
     """Supersede as a MultiTurnEnv beside the framework's floor, with a client that answers at once."""
     from benchmarks.floor import measure
 
-    return {f"rollouts/s, {60 * size} rollouts": measure(60 * size) for size in (SMALL, LARGE)}
+    return {
+        f"rollouts/s, {60 * size} episodes in groups of {group}": measure(60 * size, group)
+        for size, group in ((SMALL, 1), (LARGE, 1), (SMALL, 8))
+    }
 
 
 def grader() -> Found:

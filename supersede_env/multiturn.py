@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+from functools import lru_cache
 from typing import Any
 
 from rewards.errors import UserError, refuse_unknown
@@ -51,7 +52,7 @@ class SupersedeMultiTurnEnv(MultiTurnEnv):
         self.protocol = protocol
 
     async def setup_state(self, state: vf.State) -> vf.State:
-        episode = Episode.from_record(json.loads(state["info"]["episode"]))
+        episode = _episode(state["info"]["episode"])
         state["episode"] = episode
         state["notes_rollout"] = NotesRollout(episode.view, self.protocol)
         return state
@@ -101,6 +102,12 @@ class SupersedeMultiTurnEnv(MultiTurnEnv):
             stop = state.get("stop_condition") or "an early end"
             state["error"] = vf.Error(f"no answer: the rollout was stopped by {stop} before its last turn")
         state["completion"] = state["trajectory"][-1]["completion"] if state["trajectory"] else []
+
+
+@lru_cache(maxsize=256)
+def _episode(text: str) -> Episode:
+    """Kept because a group plays the same one; episodes are frozen."""
+    return Episode.from_record(json.loads(text))
 
 
 def reply_of(message: Any) -> str:
