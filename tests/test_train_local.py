@@ -32,7 +32,7 @@ from train.local_config import LocalConfig, LoraSettings, WarmStart, load_config
 from train.optimizer import MasterAdamW
 from train.policy import LocalPolicy
 from train.rollouts import play
-from train.supersede import SupersedeTask, memory_counts, oracle_examples
+from train.supersede import SupersedeTask, memory_counts, oracle_examples, turn_credits
 
 WORDS = ["Oslo", "Rome", "Paris", "Lima", "none"]
 
@@ -228,10 +228,17 @@ def test_only_generated_histories_credit_a_turn_with_the_value_that_is_true_afte
 
 def test_counts_tell_writing_a_new_value_from_keeping_a_known_one() -> None:
     values = [None, "Oslo", "Oslo", "Rome", "Rome", "Rome"]
-    kept_then_lost = (None, 1.0, 1.0, 0.0, 0.0, 1.0, None)  # the last entry is the answer's
+    kept_then_lost = [None, True, True, False, False, True]
     assert memory_counts(values, kept_then_lost) == {"told": 2, "written": 1, "carried": 1, "kept": 1}
-    copies_the_last_session = (None, 1.0, 0.0, 1.0, 0.0, 0.0, None)
+    copies_the_last_session = [None, True, False, True, False, False]
     assert memory_counts(values, copies_the_last_session) == {"told": 2, "written": 2, "carried": 2, "kept": 0}
+
+
+def test_a_turn_is_not_blamed_for_what_was_lost_before_it() -> None:
+    values = [None, "Oslo", "Oslo", "Oslo", "Rome", "Rome"]
+    assert turn_credits(values, [None, True, False, False, False, False]) == (None, 1.0, 0.0, None, 0.0, None)
+    assert turn_credits(values, [None, False, True, True, True, True]) == (None, 0.0, None, 1.0, 1.0, 1.0)
+    assert turn_credits(values, []) == ()
 
 
 def test_further_rounds_are_played_until_enough_groups_vary(tmp_path: Path) -> None:

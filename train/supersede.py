@@ -118,38 +118,57 @@ class SupersedePlay:
         if config.length_weight and outcome.notes:
             mean_chars = sum(map(len, outcome.notes)) / len(outcome.notes)
             reward -= config.length_weight * mean_chars / config.protocol.budget
-        credits = self._credits(outcome)
+        holds = self._holds(outcome)
         counts = {"over_window": 0, "overflows": outcome.overflows, "empty_notes": outcome.empty_notes}
-        counts |= memory_counts(self.values, credits)
+        counts |= memory_counts(self.values, holds)
         record |= {"reward": reward, "verdict": grade.verdict, "gold": self.episode.gold, **outcome.to_record()}
+        credits = turn_credits(self.values, holds)
+        credits += (None,) * (outcome.turns - len(credits))  # the answer has none
         return Result(reward, grade.verdict, record, credits, counts)
 
-    def _credits(self, outcome: Outcome) -> tuple[float | None, ...]:
-        """For each notes turn: are the values that are true after that session in the notes? None for the answer."""
-        if len(self.values) != len(outcome.notes):  # no history, or sessions were split
-            return (None,) * outcome.turns
-        credits = [
-            None if value is None else float(mentions_value(notes, value))
+    def _holds(self, outcome: Outcome) -> list[bool | None]:
+        """For each notes turn: is the value that is true after that session in the notes? None where nothing is known
+        of it; empty without a history, or when sessions were split."""
+        if len(self.values) != len(outcome.notes):
+            return []
+        return [
+            None if value is None else mentions_value(notes, value)
             for notes, value in zip(outcome.notes, self.values, strict=True)
         ]
-        return (*credits, *[None] * (outcome.turns - len(credits)))
 
 
-def memory_counts(values: Sequence[str | None], credits: Sequence[float | None]) -> dict[str, int]:
+def turn_credits(values: Sequence[str | None], holds: Sequence[bool | None]) -> tuple[float | None, ...]:
+    """The credit of each notes turn: 1 when the notes hold the current value after it, 0 when not, and None for a turn
+    that could do nothing about it: nothing was told yet, or it was lost before and the session does not tell it.
+
+    A turn is compared with its group's others at the same place (`train.grpo.turn_advantages`): without the last rule
+    most of those that a keeper is compared with would have had nothing to keep.
+    """
+    told = _told(values)
+    return tuple(None if held is None or not (told[i] or holds[i - 1]) else float(held) for i, held in enumerate(holds))
+
+
+def memory_counts(values: Sequence[str | None], holds: Sequence[bool | None]) -> dict[str, int]:
     """What a rollout's memory did with the asked fact: of `told` sessions that told a value the notes held it after
     `written`; of `carried` sessions that said nothing new, with the value in the notes before, they still held it after
     `kept`. Where nothing is known of the history all are 0."""
     counts = dict.fromkeys(("told", "written", "carried", "kept"), 0)
-    for i, (value, credit) in enumerate(zip(values, credits, strict=False)):
-        if value is None or credit is None:
+    told = _told(values)
+    for i, held in enumerate(holds):
+        if held is None:
             continue
-        if i == 0 or values[i - 1] != value:
+        if told[i]:
             counts["told"] += 1
-            counts["written"] += int(credit)
-        elif credits[i - 1]:
+            counts["written"] += held
+        elif holds[i - 1]:
             counts["carried"] += 1
-            counts["kept"] += int(credit)
+            counts["kept"] += held
     return counts
+
+
+def _told(values: Sequence[str | None]) -> list[bool]:
+    """Whether each session tells a value that was not the current one before."""
+    return [value is not None and (i == 0 or values[i - 1] != value) for i, value in enumerate(values)]
 
 
 def values_by_session(record: Mapping[str, Any]) -> list[str | None]:
