@@ -86,6 +86,9 @@ class TimelineConfig:
     """Percent of facts whose value the assistant says back."""
     gap_days: Range = (2, 24)
     """Days from one session to the next."""
+    settled: int = 0
+    """Sessions that follow the asked fact's last change, at least. With 0 it is often told in the last session, where a
+    memory that copies the last session is right."""
     balanced: bool = True
     """Draw which of the told values is the answer independently of where and how often it is told. False: it is
     always the last one told (the saturated kind)."""
@@ -190,6 +193,8 @@ PRESETS: dict[str, TimelineConfig] = {
         styles=Styles(explicit=15, implicit=45, paraphrased=30, correction=10, no_update=0),
     ),
     "quick": _QUICK,
+    # As `quick`, and something else is always told after the last change: what was written must be kept.
+    "quick_settled": replace(_QUICK, preset="quick_settled", settled=1),
     # As `quick`, and harder: more sessions and values, the old value more often mentioned after it was superseded.
     "quick_hard": replace(
         _QUICK,
@@ -316,6 +321,8 @@ def _check_kinds(config: TimelineConfig) -> None:
     for key in ("late", "repeat", "no_update", "forget", "reversion", "increment"):
         if getattr(config.styles, key) > 100:
             raise ValueError(f"{key} is a percentage, got {getattr(config.styles, key)}")
+    if not _whole(config.settled) or not 0 <= config.settled < config.sessions[0]:
+        raise ValueError(f"settled must be at least 0 and below the fewest sessions, got {config.settled!r}")
     if not isinstance(config.balanced, bool):
         raise ValueError(f"balanced must be true or false, got {config.balanced!r}")
     if not _whole(config.notes_chars) or config.notes_chars < SHORTEST_NOTES:

@@ -85,6 +85,9 @@ def _build(draw: Draw, config: TimelineConfig, bank: Language, asks: str, diffic
     if draw.percent(config.styles.forget):
         told.insert(draw.below(len(told) + 1), Event(slot, "forget", "forget", "", named=False))
     _place(draw, told, days)
+    last = max((e.session for e in told if e.slot == slot and e.kind in EFFECTS and e.session is not None), default=0)
+    if len(days) - 1 - last < config.settled:
+        raise Unplaceable
     _untold_days(told, days)
     side = _side_facts(draw, config, bank, world, draw.between(config.facts or level[3]), taken)
     world.events = sorted(told + side, key=lambda e: e.day)
