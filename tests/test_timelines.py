@@ -85,6 +85,7 @@ def test_same_arguments_give_the_same_bytes_in_another_process() -> None:
         ({"third_person": 150}, r"third_person is a percentage, got 150"),
         ({"notes_chars": 0}, r"notes_chars must be at least 160"),
         ({"balanced": "no"}, r"balanced must be true or false"),
+        ({"settled": 6}, r"settled must be at least 0 and below the fewest sessions, got 6"),
         ({"styles": 5}, r"styles settings must be a mapping"),
         ({"styles": {"explicit": "much"}}, r"explicit must be a whole number"),
         ({"preset": ["hard"]}, r"unknown preset \['hard'\]"),
@@ -135,6 +136,12 @@ def test_every_style_is_labelled_and_can_be_switched_off(off: dict, label: str) 
     for seed in range(150):
         record = generate(seed, config)
         assert label not in record["tags"]["styles"], record["id"]
+
+
+def test_after_the_last_change_of_a_settled_history_something_else_is_told() -> None:
+    after = [generate(seed, "quick_settled")["tags"]["sessions_after_update"] for seed in range(60)]
+    assert min(after) == 1 < max(after)
+    assert 0 in [generate(seed, "quick")["tags"]["sessions_after_update"] for seed in range(60)]
 
 
 def test_many_increments_stop_below_the_largest_count() -> None:
