@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 import re
 import time
 from dataclasses import dataclass, field
@@ -17,7 +16,7 @@ from urllib.parse import urlsplit
 
 from lme_v2_env.trajectory import SURROGATE
 from lme_v2_env.wire import Answer, TooLarge, Wire, pause
-from rewards.address import refuse_secrets, without_key
+from rewards.address import refuse_secrets, usable_key, without_key
 from rewards.errors import UserError
 
 RETRY_STATUS = frozenset({408, 409, 425, 429, *(status for status in range(500, 600) if status not in (501, 505))})
@@ -204,11 +203,10 @@ class Endpoint:
             raise EndpointError(self._one_line(str(error))) from error
 
     def _key(self) -> str:
-        key = os.environ.get(self.api_key_var, "").strip() or "none"
-        if not (key.isascii() and key.isprintable()):
-            # refused here: the HTTP library would repeat the key in its message
-            raise EndpointError(f"the key in {self.api_key_var} holds characters that no header takes")
-        return key
+        try:
+            return usable_key(self.api_key_var)
+        except UserError as error:
+            raise EndpointError(str(error)) from None
 
     def _body(self, answer: Answer) -> dict[str, Any]:
         text = _text(answer)

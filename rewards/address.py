@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import json
+import os
+import re
 from collections.abc import Iterable, Iterator
-from urllib.parse import quote, urlsplit
+from functools import lru_cache
+from urllib.parse import urlsplit
 
 from rewards.errors import UserError
 
@@ -29,33 +31,55 @@ def refuse_secrets(url: str, name: str) -> None:
         )
 
 
-def without_key(text: str, key: str) -> str:
-    """`text` without the key, as it is or as JSON and addresses write it; servers repeat a key that they refuse.
+SHORTEST_KEY = 8
+"""Characters. What is shorter is no secret but a word for "no key" (none, EMPTY, x), and would be found everywhere."""
 
-    An empty key and "none", which stands for no key, are no secrets.
-    """
-    for form in _forms(key):
-        text = text.replace(form, HIDDEN)
-    return text
+NAMED = {"&": "amp", "<": "lt", ">": "gt", '"': "quot", "'": "apos"}
+"""Characters that HTML has names for."""
+
+
+def usable_key(variable: str) -> str:
+    """The key in an environment variable, or "none". Raises `UserError` for one that no header takes: refused here,
+    because HTTP libraries repeat it in their messages."""
+    key = os.environ.get(variable, "").strip() or "none"
+    if not (key.isascii() and key.isprintable()):
+        raise UserError(f"the key in {variable} holds characters that no header takes")
+    return key
+
+
+def without_key(text: str, key: str) -> str:
+    """`text` without the key, each of whose characters may be written as it is or as JSON, addresses or HTML write it:
+    servers repeat a key that they refuse."""
+    if len(key) < SHORTEST_KEY:
+        return text
+    return _pattern(key).sub(HIDDEN, text)
 
 
 def stream_without_key(pieces: Iterable[bytes], key: str) -> Iterator[bytes]:
-    """The same for a reply that comes in pieces: what may be the beginning of a key waits for the next piece."""
-    forms = [form.encode() for form in _forms(key)]
+    """The same for a reply that comes in pieces. Whole lines go on at once, as events of a stream are; no form of a
+    key holds the end of a line."""
     held = b""
     for piece in pieces:
-        held += piece
-        for form in forms:
-            held = held.replace(form, HIDDEN.encode())
-        waiting = max((n for form in forms for n in range(1, len(form)) if held.endswith(form[:n])), default=0)
-        yield held[: len(held) - waiting]
-        held = held[len(held) - waiting :]
-    yield held
+        lines, end, held = (held + piece).rpartition(b"\n")
+        if end:
+            yield _bytes_without_key(lines + end, key)
+    if held:
+        yield _bytes_without_key(held, key)
 
 
-def _forms(key: str) -> tuple[str, ...]:
-    """The key as it is, as JSON and as addresses write it, the longest first: one may hold another."""
-    if key in ("", "none"):
-        return ()
-    forms = dict.fromkeys((key, json.dumps(key)[1:-1], quote(key, safe="")))
-    return tuple(sorted(forms, key=len, reverse=True))
+def _bytes_without_key(data: bytes, key: str) -> bytes:
+    return without_key(data.decode("utf-8", "surrogateescape"), key).encode("utf-8", "surrogateescape")
+
+
+@lru_cache(maxsize=8)
+def _pattern(key: str) -> re.Pattern[str]:
+    return re.compile("".join(map(_forms, key)))
+
+
+def _forms(character: str) -> str:
+    """A pattern for the ways to write an ASCII character."""
+    code = ord(character)
+    plain = re.escape(character) if character.isalnum() else rf"\\{{0,7}}{re.escape(character)}"  # JSON within JSON
+    forms = [rf"\\{{1,7}}u00(?i:{code:02x})", rf"%(?:25)*(?i:{code:02x})", rf"&\#x0*(?i:{code:x});", rf"&\#0*{code};"]
+    forms += [f"&{NAMED[character]};"] if character in NAMED else []
+    return f"(?:{'|'.join([*forms, plain])})"  # the plain one last: `&` begins `&amp;`

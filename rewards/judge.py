@@ -138,7 +138,7 @@ def openai_completer(
         content = reply.choices[0].message.content if reply.choices else None
         if not content:
             raise EndpointError("an empty reply")
-        return content
+        return without_key(content, api_key)
 
     return complete
 

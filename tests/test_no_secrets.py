@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+import html
 import json
 import socket
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from hypothesis import given
@@ -114,9 +116,20 @@ def test_addresses_with_a_secret_are_refused_without_repeating_it(
 
 
 def test_a_key_is_hidden_in_every_form() -> None:
-    key = 'a/b+"c'
-    assert without_key(f"{key} {json.dumps(key)} a%2Fb%2B%22c", key) == f'{HIDDEN} "{HIDDEN}" {HIDDEN}'
-    assert without_key("none of it", "none") == without_key("none of it", "") == "none of it"
+    key = 'sk-a/b+"c\\d&'
+    forms = [
+        key,
+        json.dumps(key)[1:-1],
+        json.dumps(json.dumps(key)[1:-1])[1:-1],
+        json.dumps(key)[1:-1].replace("/", "\\/"),
+    ]
+    forms += [quote(key), quote(key, safe=""), quote(key, safe="").lower(), quote(quote(key, safe=""))]
+    forms += [html.escape(key), "".join(f"\\u{ord(c):04X}" for c in key), "".join(f"&#{ord(c)};" for c in key)]
+    for form in forms:
+        assert without_key(f'{{"a": "{form}"}}', key) == f'{{"a": "{HIDDEN}"}}', form
+    assert without_key(CANARY.replace("/", "&#x2F;"), CANARY) == HIDDEN
+    for word in ("none", "", "EMPTY", "x"):  # what stands for no key is no secret
+        assert without_key(f"{word} of it", word) == f"{word} of it"
 
 
 def test_the_gateway_of_codex_passes_refusals_without_the_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,15 +146,16 @@ def test_the_gateway_of_codex_passes_refusals_without_the_key(tmp_path: Path, mo
 
 
 @given(
-    st.lists(st.sampled_from(["s", "k", "-", "sk-", "sk-sk", "sk-key", "key1", "sk-key1", 'say "', "\n\n"])),
+    st.lists(
+        st.sampled_from(["s", "k", "sk-", "sk-k", "sk-key-1", "key-1", "sk\\u002dkey-1", 'say "', "\n\n", "\xe9"])
+    ),
     st.lists(st.integers(0, 60)),
 )
 def test_a_reply_in_pieces_is_the_whole_reply_without_the_key(words: list[str], cuts: list[int]) -> None:
-    text, key = "".join(words), "sk-key1"
-    edges = [0, *sorted(cuts), len(text)]
-    pieces = [text[a:b].encode() for a, b in pairwise(edges)]
-    sent = list(stream_without_key(pieces, key))
-    assert b"".join(sent).decode() == without_key(text, key)
+    data, key = "".join(words).encode(), "sk-key-1"
+    edges = [0, *sorted(cuts), len(data)]
+    sent = list(stream_without_key([data[a:b] for a, b in pairwise(edges)], key))
+    assert b"".join(sent).decode() == without_key(data.decode(), key)
     assert next(iter(stream_without_key([b"data: 1\n\n"], key))) == b"data: 1\n\n", "nothing waits that need not"
 
 

@@ -8,7 +8,6 @@ it fetch an address or take up what is stored with it is refused. A reply that r
 from __future__ import annotations
 
 import json
-import os
 import socketserver
 import threading
 from collections.abc import Generator
@@ -19,7 +18,7 @@ from typing import Any, cast
 
 import httpx
 
-from rewards.address import stream_without_key, without_key
+from rewards.address import stream_without_key, usable_key, without_key
 
 LOCAL_TOOLS = ("function", "custom", "local_shell", "namespace")
 """Types of tools that the client runs."""
@@ -58,7 +57,7 @@ class Gateway(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
         super().__init__(str(place), _Handler)
         place.chmod(0o666)  # the sandbox may have another user; the folder around it keeps others away
         self.base_url, self.model, self.timeout_s = base_url.rstrip("/"), model, timeout
-        self.key = os.environ.get(api_key_var, "none")
+        self.key = usable_key(api_key_var)
         self.failure = ""
         self.asked = 0
         self.slots = threading.BoundedSemaphore(AT_ONCE)
@@ -139,7 +138,7 @@ class _Handler(BaseHTTPRequestHandler):
                     self.wfile.write(piece)
                     self.wfile.flush()
         except httpx.HTTPError as error:
-            reason = without_key(" ".join(str(error).split()), gateway.key)
+            reason = " ".join(without_key(str(error), gateway.key).split())
             gateway.failure = f"{type(error).__name__}: {reason[:200]}"
             self.close_connection = True
         except BrokenPipeError:
