@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
+from itertools import groupby
 from urllib.parse import urlsplit
 
 from rewards.errors import UserError
@@ -73,13 +74,15 @@ def _bytes_without_key(data: bytes, key: str) -> bytes:
 
 @lru_cache(maxsize=8)
 def _pattern(key: str) -> re.Pattern[str]:
-    return re.compile("".join(map(_forms, key)))
+    return re.compile("".join(_forms(character, len(list(run))) for character, run in groupby(key)))
 
 
-def _forms(character: str) -> str:
-    """A pattern for the ways to write an ASCII character."""
+def _forms(character: str, count: int) -> str:
+    """A pattern for the ways to write an ASCII character `count` times."""
+    if character == "\\":  # as one unit: how many of a row of them belong to which would be tried for ever
+        return rf"(?:\\|%(?:25)*(?i:5c)|&\#92;){{{count},{8 * count}}}"
     code = ord(character)
     plain = re.escape(character) if character.isalnum() else rf"\\{{0,7}}{re.escape(character)}"  # JSON within JSON
     forms = [rf"\\{{1,7}}u00(?i:{code:02x})", rf"%(?:25)*(?i:{code:02x})", rf"&\#x0*(?i:{code:x});", rf"&\#0*{code};"]
     forms += [f"&{NAMED[character]};"] if character in NAMED else []
-    return f"(?:{'|'.join([*forms, plain])})"  # the plain one last: `&` begins `&amp;`
+    return f"(?:{'|'.join([*forms, plain])}){{{count}}}"  # the plain one last: `&` begins `&amp;`
