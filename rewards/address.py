@@ -80,7 +80,7 @@ def _pattern(key: str) -> re.Pattern[str]:
 def _forms(character: str, count: int) -> str:
     """A pattern for the ways to write an ASCII character `count` times."""
     if character == "\\":  # as one unit: how many of a row of them belong to which would be tried for ever
-        return rf"(?:\\|%(?:25)*(?i:5c)|&\#92;){{{count},{8 * count}}}"
+        return rf"(?:\\u00(?i:5c)|\\|%(?:25)*(?i:5c)|&\#92;){{{count},{8 * count}}}"
     code = ord(character)
     plain = re.escape(character) if character.isalnum() else rf"\\{{0,7}}{re.escape(character)}"  # JSON within JSON
     forms = [rf"\\{{1,7}}u00(?i:{code:02x})", rf"%(?:25)*(?i:{code:02x})", rf"&\#x0*(?i:{code:x});", rf"&\#0*{code};"]

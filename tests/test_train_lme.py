@@ -90,10 +90,14 @@ def test_a_step_of_which_nothing_is_scored_ends_the_run_and_it_resumes(
     policy = lambda: tiny_policy(WORDS, spread=0.1, window=1024)  # noqa: E731
     with HostileEndpoint(lambda messages: "\\boxed{100}", lambda messages, count: down[count > 16]) as endpoint:
         config = replace(config, steps=2, reader=ReaderConfig(reader="m", base_url=endpoint.url))
-        with pytest.raises(UserError, match=r"step 2: none of 16 rollouts could be scored: .*404.* with --resume"):
+        with pytest.raises(UserError, match=r"step 2: 16 of 16 rollouts could not be scored, .*404.* with --resume"):
             train(config, policy())
         down[1] = None
-        assert train(replace(config, resume=True), policy()) == 0
+        elsewhere = replace(config.reader, base_url=endpoint.url.replace("127.0.0.1", "localhost"), timeout=9.0)
+        assert train(replace(config, resume=True, reader=elsewhere), policy()) == 0
+        other = replace(config, resume=True, reader=replace(config.reader, reader="another"))
+        with pytest.raises(UserError, match=r"cannot resume: reader\.reader was m, now another"):
+            train(other, policy())
     assert [row["step"] for row in metrics(config)] == [1, 2]
     assert len(metrics(config, "rollouts.jsonl")) == 32
 

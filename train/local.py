@@ -69,7 +69,8 @@ def _train(config: EngineConfig, policy: LocalPolicy) -> int:
             reporter.note(f"  prime-rl train --env {config.env} --config {trainer.folder.root}/config.toml --resume")
             return INTERRUPTED_EXIT
         except NothingScored:
-            trainer.save()
+            with uninterrupted():
+                trainer.save()
             raise
     adapter = trainer.folder.finish(trainer.save())
     root = trainer.folder.root
@@ -223,7 +224,6 @@ class Trainer:
         config, began = self.config, time.monotonic()
         reporter.doing("playing")
         stage, groups = self._play_groups(step)
-        _refuse_unscored([one for group in groups for one in group], step + 1)
         sampled_at = time.monotonic()
         by_group = [self._advantages(group) for group in groups]
         samples = [
@@ -262,7 +262,7 @@ class Trainer:
 
     def _play_groups(self, step: int) -> tuple[int, list[list[Played]]]:
         """The curriculum's stage and this step's groups: one round of `groups` tasks, and with `varied_groups` further
-        rounds until enough of them vary."""
+        rounds until enough of them vary. Raises `NothingScored`."""
         config = self.config
         presets = config.curriculum.presets
         stage = curriculum.stage(config.curriculum, self.folder.rows("metrics.jsonl")) if presets else 0
@@ -279,7 +279,9 @@ class Trainer:
                 temperature=config.temperature,
                 seed=f"{config.seed}:{step}:{number}" if number else f"{config.seed}:{step}",
             )
-            groups += [played[g * config.group_size : (g + 1) * config.group_size] for g in range(config.groups)]
+            fresh = [played[g * config.group_size : (g + 1) * config.group_size] for g in range(config.groups)]
+            _refuse_unscored(fresh, step + 1)
+            groups += fresh
             if sum(self._advantages(group) is not None for group in groups) >= config.varied_groups:
                 break
         return stage, groups
@@ -364,15 +366,16 @@ class Trainer:
         self.position = Position(phase, row["step"])
 
 
-def _refuse_unscored(played: Sequence[Played], step: int) -> None:
-    """Raise `NothingScored` for a step of which nothing was scored because of a reader, not of prompts that are too
-    long: hours of such steps would end as a run that learnt nothing."""
-    failed = [one.result.record["unscored_reason"] for one in played if one.result.verdict is None]
-    elsewhere = [reason for reason in failed if reason != OVER_WINDOW]
-    if elsewhere and len(failed) == len(played):
+def _refuse_unscored(groups: Sequence[Sequence[Played]], step: int) -> None:
+    """Raise `NothingScored` when a reader failed and left no group with two scores to compare: hours of such steps
+    would end as a run that learnt nothing. A prompt over the window is no failure; the next step's may fit."""
+    failed = [one.result.record["unscored_reason"] for group in groups for one in group if one.result.reward is None]
+    failed = [reason for reason in failed if reason != OVER_WINDOW]
+    comparable = any(sum(one.result.reward is not None for one in group) > 1 for group in groups)
+    if failed and not comparable:
         raise NothingScored(
-            f"step {step}: none of {len(played)} rollouts could be scored: {elsewhere[0]}. What was trained before is "
-            "saved; mend that, and go on with --resume"
+            f"step {step}: {len(failed)} of {sum(map(len, groups))} rollouts could not be scored, and no group has two "
+            f"that were: {failed[0]}. What was trained before is saved; mend that, and go on with --resume"
         )
 
 
@@ -396,14 +399,15 @@ def rollout_metrics(played: Sequence[Played]) -> dict[str, Any]:
 
 def _same_run(config: EngineConfig, checkpoint: Checkpoint) -> None:
     """Refuse to continue a run with settings that would make it another one."""
-    now = _plain(asdict(config))
-    for key, before in _plain(checkpoint.config).items():
+    now = _flat(asdict(config))
+    for key, before in _flat(checkpoint.config).items():
         if key not in MAY_CHANGE and now.get(key) != before:
             raise UserError(f"cannot resume: {key} was {before}, now {now.get(key)}; give another --output")
 
 
-def _plain(node: Any) -> Any:
-    """As JSON gives it back: tuples are lists."""
+def _flat(node: Any, name: str = "") -> dict[str, Any]:
+    """Settings by dotted name, lists as JSON gives them back."""
     if isinstance(node, dict):
-        return {key: _plain(value) for key, value in node.items()}
-    return [_plain(value) for value in node] if isinstance(node, list | tuple) else node
+        parts = [_flat(value, f"{name}.{key}" if name else key) for key, value in node.items()]
+        return {key: value for part in parts for key, value in part.items()}
+    return {name: list(node) if isinstance(node, tuple) else node}

@@ -248,8 +248,13 @@ class LocalConfig(EngineConfig):
         return (*self.curriculum.presets, *([self.data.preset] if self.data.preset else []))
 
 
-MAY_CHANGE = ("resume", "output", "steps", "max_minutes", "checkpoint_every", "micro_tokens", "device", "wandb")
-"""What a resumed run may set anew; anything else would make it another run."""
+MAY_CHANGE = (
+    *("resume", "output", "steps", "max_minutes", "checkpoint_every", "micro_tokens", "device"),
+    *("wandb.project", "wandb.mode"),
+    *("reader.base_url", "reader.judge_base_url", "reader.timeout", "reader.api_key_var", "reader.judge_api_key_var"),
+)
+"""What a resumed run may set anew, the place and the key of a reader among it; anything else would make it another
+run."""
 
 
 def load_config(path: Path | None = None, overrides: Sequence[str] = (), env: str = "supersede") -> Any:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 from train.policy import Completion, LocalPolicy
 from train.tasks import Play, Result
+
+AT_ONCE = 32
+"""Rollouts that are read and graded at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +48,9 @@ def play(policy: LocalPolicy, plays: Sequence[Play], *, temperature: float, seed
             plays[i].step(completion.text)
         active = [i for i in active if not plays[i].done]
         turn += 1
-    return [Played(tuple(made), one.result()) for one, made in zip(plays, turns, strict=True)]
+    with ThreadPoolExecutor(AT_ONCE) as pool:  # a remote reader is waited for by all rollouts at once
+        results = list(pool.map(lambda one: one.result(), plays))
+    return [Played(tuple(made), result) for result, made in zip(results, turns, strict=True)]
 
 
 def derive(name: str) -> int:
