@@ -81,12 +81,12 @@ class FloorEnv(vf.MultiTurnEnv):
         state["completion"] = state["trajectory"][-1]["completion"]
 
 
-def floor(count: int) -> vf.Environment:
-    """The floor over the first `count` training episodes."""
+def floor(count: int, first_seed: int) -> vf.Environment:
+    """The floor over `count` training episodes."""
     from datasets import Dataset
 
     rows = []
-    for record in generated_records(DataConfig(data="train", preset=PRESET, num_episodes=count)):
+    for record in generated_records(DataConfig(data="train", preset=PRESET, num_episodes=count, first_seed=first_seed)):
         rollout = NotesRollout(Episode.from_record(record).view, ProtocolConfig())
         prompts: list[Sequence[Any]] = []
         while not rollout.done:
@@ -115,11 +115,17 @@ def rollouts_per_second(environment: vf.Environment, episodes: int, group: int) 
 
 
 def measure(episodes: int, group: int) -> dict[str, float]:
-    """Rollouts a second of Supersede and of the floor, in turns after a first round of each that is not counted.
+    """Rollouts a second of Supersede and of the floor, one after the other, after 32 other episodes of each.
 
     Groups of 1 are an evaluation. Groups of 8, as in training, read an episode and its gold once.
     """
-    sides = {"ours": load_environment(data="train", preset=PRESET, num_episodes=episodes), "peer": floor(episodes)}
-    for environment in sides.values():
-        rollouts_per_second(environment, min(episodes, 32), 1)
-    return {name: rollouts_per_second(environment, episodes, group) for name, environment in sides.items()}
+    warm, timed = (
+        {"ours": _supersede(count, seed), "peer": floor(count, seed)} for count, seed in ((32, 0), (episodes, 32))
+    )
+    for environment in warm.values():
+        rollouts_per_second(environment, 32, 1)
+    return {name: rollouts_per_second(environment, episodes, group) for name, environment in timed.items()}
+
+
+def _supersede(count: int, first_seed: int) -> vf.Environment:
+    return load_environment(data="train", preset=PRESET, num_episodes=count, first_seed=first_seed)

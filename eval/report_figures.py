@@ -245,11 +245,13 @@ def _training(run: Trained, evaluated: Sequence[Evaluated]) -> dict[str, Any]:
     """The curve of one run, and the evaluations of its checkpoints where they are given too."""
     steps = []
     for row in run.steps:
-        counts, rollouts = row.get("verdicts") or {}, row.get("rollouts") or 0
-        share = {word: counts.get(word, 0) / rollouts for word in ("correct", "stale")} if rollouts else {}
+        counts = row.get("verdicts") or {}
+        scored = sum(counts.values())
+        share = {word: counts.get(word, 0) / scored for word in ("correct", "stale")} if scored else {}
+        share |= {"reward": row["reward"]} if row.get("reward") is not None else {}
         groups = row.get("groups") or 0
         varied = {"varied": (row.get("varied_groups") or 0) / groups} if groups else {}
-        steps.append({"step": row["step"], "reward": row["reward"], **share, **varied})
+        steps.append({"step": row["step"], **share, **varied})
     config = run.config
     words = ("env", "model", "seed", "steps", "groups", "group_size", "lr", "stale_weight", "kl_weight")
     held = [point for one in evaluated if (point := _checkpoint(run, one, run.steps[-1]["step"]))]

@@ -277,7 +277,8 @@ def _learning(training: Sequence[dict[str, Any]]) -> Element:
     parts: list[Element] = []
     for run in training:
         steps = run["steps"]
-        lines = [Line("mean reward", [(s["step"], s["reward"]) for s in steps], marks=len(steps) <= 40)]
+        rewards = [(s["step"], s["reward"]) for s in steps if "reward" in s]
+        lines = [Line("mean reward", rewards, marks=len(steps) <= 40)] if rewards else []
         for key, name in (("correct", "correct"), ("stale", "stale"), ("varied", "groups with variance")):
             points = [(s["step"], s[key]) for s in steps if key in s]
             lines += [Line(name, points, marks=False)] if points else []
@@ -285,11 +286,8 @@ def _learning(training: Sequence[dict[str, Any]]) -> Element:
         lines += [Line("held out: correct", held)] if held else []
         said = ", ".join(f"{name} {value}" for name, value in run["made_by"].items())
         heading = e("h3", run["label"])
-        first, last = steps[0], steps[-1]
-        words = (
-            f"{len(steps)} steps in {run['seconds'] / 60:.0f} minutes; mean reward {first['reward']:.3f} at step "
-            f"{first['step']}, {last['reward']:.3f} at step {last['step']}. {said}"
-        )
+        ends = ", ".join(f"{reward:.3f} at step {step}" for step, reward in rewards[:1] + rewards[1:][-1:])
+        words = f"{len(steps)} steps in {run['seconds'] / 60:.0f} minutes; mean reward {ends or 'none'}. {said}"
         picture = _figure(lines, f"Training of {run['label']}", "GRPO step", percent=False)
         parts.append(e("div", heading, picture, e("p", words, class_="note")))
     return _section("learning", "Learning curve", e("div", *parts, class_="cards"))

@@ -116,8 +116,9 @@ INFO: dict[Kind, Shape] = {
 
 INFO_OPTIONAL: Shape = {"adapter": str, "judge": dict, "excluded": list, "task_set": str, "samples": int}
 
-STEP: Shape = {"step": int, "reward": (int, float)}
+STEP: Shape = {"step": int}
 STEP_OPTIONAL: Shape = {
+    "reward": (int, float),  # null where no rollout of the step was scored
     "verdicts": dict,
     "rollouts": int,
     "groups": int,

@@ -128,7 +128,8 @@ def _metrics(file: Path | None) -> list[dict[str, float]]:
         raise UserError(f"{file}: no such file")
     try:
         lines = [json.loads(line) for line in file.read_text("utf-8").split("\n") if line.strip()]
-        return [{name: float(line[name]) for name in CURVE} for line in lines]
+        # a step without a scored rollout has no reward
+        return [{name: float("nan" if line[name] is None else line[name]) for name in CURVE} for line in lines]
     except (ValueError, TypeError, KeyError) as error:
         raise UserError(f"{file} is no metrics.jsonl of a training run: {type(error).__name__} {error}") from error
 

@@ -138,6 +138,10 @@ class OutcomeRubric(vf.Rubric):
         for state in states:
             _copy_metrics(state)
 
+    def _get_reward_func_names(self) -> list[str]:
+        """What an `EnvGroup` keeps of its environments' metrics."""
+        return [*super()._get_reward_func_names(), *METRICS]
+
 
 def _copy_metrics(state: vf.State) -> None:
     found = state.get("outcome_metrics", {})

@@ -104,7 +104,7 @@ class SupersedeMultiTurnEnv(MultiTurnEnv):
         state["completion"] = state["trajectory"][-1]["completion"] if state["trajectory"] else []
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=64)
 def _episode(text: str) -> Episode:
     """Kept because a group plays the same one; episodes are frozen."""
     return Episode.from_record(json.loads(text))
@@ -141,6 +141,10 @@ class OutcomeRubric(vf.Rubric):
         await super().score_group(states)
         for state in states:
             _copy_metrics(state)
+
+    def _get_reward_func_names(self) -> list[str]:
+        """What an `EnvGroup` keeps of its environments' metrics."""
+        return [*super()._get_reward_func_names(), *METRICS]
 
 
 def _copy_metrics(state: vf.State) -> None:

@@ -251,6 +251,9 @@ def test_multiturn_fails_a_rollout_that_was_stopped_before_its_answer(tmp_path: 
         done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, cwd=tmp_path)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     (results,) = tmp_path.glob("evals/*/*/results.jsonl")
-    errors = {row["example_id"]: row["error"] for row in map(json.loads, results.read_text().splitlines())}
+    rows = {row["example_id"]: row for row in map(json.loads, results.read_text().splitlines())}
+    errors = {example: row["error"] for example, row in rows.items()}
     assert errors[1] is None
+    assert [rows[example]["metrics"]["is_correct"] for example in (0, 1)] == [0, 1]
+    assert [rows[example]["metrics"]["turns"] > 0 for example in (0, 1)] == [False, True]
     assert "stopped by prompt_too_long before its last turn" in str(errors[0])

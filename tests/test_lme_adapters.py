@@ -156,6 +156,7 @@ def test_multiturn_plays_the_same_protocol_with_tool_calls(tasks: tuple[Task, ..
     assert len(rows) == N - 1
     assert all(row["error"] is None and row["reward"] == 1.0 for row in rows.values())
     assert all(row["stop_condition"] == "submitted" for row in rows.values())
+    assert all(row["metrics"]["stop_submitted"] == row["metrics"]["evidence_recall"] == 1.0 for row in rows.values())
 
 
 def test_max_turns_below_the_actions_is_refused_before_any_call() -> None:

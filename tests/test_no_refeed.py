@@ -94,6 +94,11 @@ def test_multiturn_sends_exactly_the_protocols_prompts(episodes: tuple[Episode, 
     rows = [json.loads(line) for line in results.read_text().splitlines()]
     assert len(rows) == N
     assert all(row["error"] is None and row["stop_condition"] == "answered" for row in rows)
+    by_example = {row["example_id"]: row["metrics"] for row in rows}
+    assert [by_example[i]["turns"] for i in range(N)] == [len(episode.sessions) + 1 for episode in episodes]
+    assert all(
+        metrics["r_cur"] == metrics["is_correct"] and metrics["notes_chars"] > 0 for metrics in by_example.values()
+    )
 
 
 def test_a_prompt_holds_nothing_but_one_session_the_notes_and_the_wording(episodes: tuple[Episode, ...]) -> None:

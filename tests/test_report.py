@@ -301,16 +301,23 @@ def test_a_training_run_has_its_curve(runs: Path, tmp_path: Path) -> None:
     folder = tmp_path / "trained"
     folder.mkdir()
     steps = [
-        {"step": i, "reward": i / 10, "rollouts": 8, "verdicts": {"correct": i, "stale": 1}, "groups": 2}
+        {
+            "step": i,
+            "reward": i / 10,
+            "rollouts": 8,
+            "verdicts": {"correct": i, "stale": 1, "wrong": 3 - i},
+            "groups": 2,
+        }
         | {"varied_groups": 1, "seconds": 30.0}
-        for i in range(1, 5)
+        for i in range(1, 4)
     ]
+    steps.append({"step": 4, "reward": None, "rollouts": 8, "verdicts": {}, "groups": 2, "seconds": 30.0})
     (folder / "metrics.jsonl").write_text("".join(json.dumps(step) + "\n" for step in steps), "utf-8")
     (folder / "config.toml").write_text('env = "supersede"\nseed = 3\n', "utf-8")
     info = json.loads((runs / "copy_last/run.json").read_text("utf-8")) | {"adapter": "/else/where/trained/step_0002"}
     (runs / "copy_last/run.json").write_text(json.dumps(info), "utf-8")
     (curve,) = Parts(report(tmp_path / "r.html", runs, folder)).blocks["figures"]["training"]
-    assert [step["correct"] for step in curve["steps"]] == [0.125, 0.25, 0.375, 0.5]
+    assert [step.get("correct") for step in curve["steps"]] == [0.25, 0.5, 0.75, None], "of the four that were scored"
     assert [(point["step"], point["label"]) for point in curve["checkpoints"]] == [(2, "runs/copy_last")]
     assert curve["seconds"] == 120
     alone = Parts(report(tmp_path / "r.html", folder))

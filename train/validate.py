@@ -24,7 +24,7 @@ from train.local_config import load_config
 from train.overrides import load_toml
 from train.policy import LocalPolicy
 from train.rollouts import play
-from train.tasks import Task, load_tasks
+from train.tasks import OVER_WINDOW, Task, load_tasks
 
 LOG = "validation.jsonl"
 
@@ -88,6 +88,7 @@ def validate(run: Path, count: int, steps: list[int] | None = None, temperature:
         began = time.monotonic()
         policy = LocalPolicy.load(config.model, point.adapter, device=config.device, dtype=config.dtype)
         rows = _played(policy, tasks, point, temperature)
+        _refuse_unscored(rows, point)
         folder.append(log, rows)
         done |= {(row["label"], row["id"]): row for row in rows}
         print(f"validate: {point.label}: {len(rows)} tasks, {time.monotonic() - began:.0f} s", file=sys.stderr)
@@ -110,8 +111,20 @@ def _played(policy: LocalPolicy, tasks: list[Task], point: Point, temperature: f
     return [
         {"label": point.label, "step": point.step, "id": task.id, "verdict": one.result.verdict}
         | {"reward": one.result.reward, "counts": one.result.counts}
+        | {name: one.result.record[name] for name in ("unscored_reason",) if one.result.verdict is None}
         for task, one in zip(tasks, played, strict=True)
     ]
+
+
+def _refuse_unscored(rows: list[dict[str, Any]], point: Point) -> None:
+    """Before they are kept: what a reader did not answer is played again, what is too long is not."""
+    reasons = [row["unscored_reason"] for row in rows if row["verdict"] is None]
+    failed = [reason for reason in reasons if reason != OVER_WINDOW]
+    if failed or len(reasons) == len(rows):
+        raise UserError(
+            f"{point.label}: {len(failed) or len(rows)} of {len(rows)} tasks could not be scored "
+            f"({(failed or reasons)[0]}); nothing of this point is kept: mend that, and the same command goes on"
+        )
 
 
 def table(rows: list[dict[str, Any]], count: int, temperature: float = 0.0) -> str:
