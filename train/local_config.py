@@ -137,8 +137,8 @@ class EngineConfig:
         normalisation: of advantages: `none` (reward minus group mean, as prime-rl), `std` (GRPO), `mean` (MaxRL; for
             rewards of 0 and 1, so without the parts that add to or take from correctness).
         turn_weight: weight of each turn's own credit beside the rollout's advantage (Supersede: "is the current value
-            in the notes after this session"; LME-V2: "is what was kept evidence"); needs generated data. 0 leaves it
-            out.
+            in the notes after this session", of turns that are told it or had it; LME-V2: "is what was kept
+            evidence"); needs generated data. 0 leaves it out.
         kl_weight: weight of the KL divergence to the base model, added to the loss a token; 0 leaves it out and saves
             the base model's forward pass.
         temperature: of sampling.
