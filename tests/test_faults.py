@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Protocol
 
 import pytest
 
@@ -83,7 +84,12 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("faults")
 
 
-Command = Callable[[Path, Path], list[str]]
+class Command(Protocol):
+    """A command for (the folder of its inputs, the folder of its outputs)."""
+
+    __name__: str
+
+    def __call__(self, folder: Path, out: Path) -> list[str]: ...
 
 
 def undisturbed(base: Path, command: Command) -> Path:
