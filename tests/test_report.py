@@ -300,7 +300,7 @@ def test_the_same_rows_make_the_same_bytes(runs: Path, tmp_path: Path, monkeypat
 def test_a_training_run_has_its_curve(runs: Path, tmp_path: Path) -> None:
     folder = tmp_path / "trained"
     folder.mkdir()
-    steps = [
+    steps: list[dict[str, Any]] = [
         {
             "step": i,
             "reward": i / 10,
