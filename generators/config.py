@@ -321,7 +321,7 @@ def _check_kinds(config: TimelineConfig) -> None:
     for key in ("late", "repeat", "no_update", "forget", "reversion", "increment"):
         if getattr(config.styles, key) > 100:
             raise ValueError(f"{key} is a percentage, got {getattr(config.styles, key)}")
-    if not _whole(config.settled) or not 0 <= config.settled < config.sessions[0]:
+    if not _whole(config.settled) or not 0 <= config.settled < max(1, config.sessions[0]):
         raise ValueError(f"settled must be at least 0 and below the fewest sessions, got {config.settled!r}")
     if not isinstance(config.balanced, bool):
         raise ValueError(f"balanced must be true or false, got {config.balanced!r}")
