@@ -15,6 +15,7 @@ from lme_v2_env.protocol import TOOLS, ProtocolConfig, RetrievalRollout
 from lme_v2_env.reading import ReaderConfig, read_async
 from lme_v2_env.scoring import METRICS, Outcome, RewardConfig, metrics, reward_parts
 from lme_v2_env.trajectory import QuestionView
+from rewards.copied_metrics import CopiedMetrics
 from rewards.errors import UserError, refuse_unknown
 from rewards.options import build
 
@@ -122,30 +123,8 @@ def _part(name: str) -> Any:
     return part
 
 
-class OutcomeRubric(vf.Rubric):
-    """The rewards are functions; the unweighted metrics are copied from the outcome in one pass.
-
-    A function a metric, as `add_metric` takes them, cost as much as the grader: verifiers reads the signature of each
-    three times a rollout.
-    """
-
-    async def score_rollout(self, state: vf.State) -> None:
-        await super().score_rollout(state)
-        _copy_metrics(state)
-
-    async def score_group(self, states: list[vf.State]) -> None:
-        await super().score_group(states)
-        for state in states:
-            _copy_metrics(state)
-
-    def _get_reward_func_names(self) -> list[str]:
-        """What an `EnvGroup` keeps of its environments' metrics."""
-        return [*super()._get_reward_func_names(), *METRICS]
-
-
-def _copy_metrics(state: vf.State) -> None:
-    found = state.get("outcome_metrics", {})
-    state["metrics"] |= {name: found.get(name, 0.0) for name in METRICS}
+class OutcomeRubric(CopiedMetrics, vf.Rubric):
+    names = METRICS
 
 
 def load_environment(eval_data: str | None = None, max_turns: int = -1, **options: Any) -> vf.Environment:

@@ -12,6 +12,7 @@ import math
 from functools import lru_cache
 from typing import Any
 
+from rewards.copied_metrics import CopiedMetrics
 from rewards.errors import UserError, refuse_unknown
 from rewards.options import build
 from supersede_env.data import DataConfig, episodes_told
@@ -126,30 +127,8 @@ async def r_stale(state: vf.State) -> float:
     return float(state["grade"]["r_stale"]) if "grade" in state else 0.0
 
 
-class OutcomeRubric(vf.Rubric):
-    """The rewards are functions; the unweighted metrics are copied from the outcome in one pass.
-
-    A function a metric, as `add_metric` takes them, cost as much as the grader: verifiers reads the signature of each
-    three times a rollout.
-    """
-
-    async def score_rollout(self, state: vf.State) -> None:
-        await super().score_rollout(state)
-        _copy_metrics(state)
-
-    async def score_group(self, states: list[vf.State]) -> None:
-        await super().score_group(states)
-        for state in states:
-            _copy_metrics(state)
-
-    def _get_reward_func_names(self) -> list[str]:
-        """What an `EnvGroup` keeps of its environments' metrics."""
-        return [*super()._get_reward_func_names(), *METRICS]
-
-
-def _copy_metrics(state: vf.State) -> None:
-    found = state.get("outcome_metrics", {})
-    state["metrics"] |= {name: found.get(name, 0.0) for name in METRICS}
+class OutcomeRubric(CopiedMetrics, vf.Rubric):
+    names = METRICS
 
 
 def load_environment(
