@@ -59,13 +59,14 @@ def without_key(text: str, key: str) -> str:
 def stream_without_key(pieces: Iterable[bytes], key: str) -> Iterator[bytes]:
     """The same for a reply that comes in pieces. Whole lines go on at once, as events of a stream are; no form of a
     key holds the end of a line."""
-    held = b""
+    held: list[bytes] = []
     for piece in pieces:
-        lines, end, held = (held + piece).rpartition(b"\n")
+        lines, end, rest = piece.rpartition(b"\n")
         if end:
-            yield _bytes_without_key(lines + end, key)
-    if held:
-        yield _bytes_without_key(held, key)
+            yield _bytes_without_key(b"".join((*held, lines, end)), key)
+            held = []
+        held.append(rest)
+    yield _bytes_without_key(b"".join(held), key)
 
 
 def _bytes_without_key(data: bytes, key: str) -> bytes:
