@@ -111,7 +111,7 @@ def _played(policy: LocalPolicy, tasks: list[Task], point: Point, temperature: f
     return [
         {"label": point.label, "step": point.step, "id": task.id, "verdict": one.result.verdict}
         | {"reward": one.result.reward, "counts": one.result.counts}
-        | {name: one.result.record[name] for name in ("unscored_reason",) if one.result.verdict is None}
+        | ({"unscored_reason": one.result.record["unscored_reason"]} if one.result.verdict is None else {})
         for task, one in zip(tasks, played, strict=True)
     ]
 
