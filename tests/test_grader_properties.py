@@ -174,18 +174,22 @@ UNITS = [
 
 @pytest.mark.parametrize("unit", UNITS)
 def test_time_grows_linearly(unit: str) -> None:
-    """Four times the length must not take ten times as long, and 100 kB stay under seconds."""
+    """Four times the length must not take ten times as long (quadratic: sixteen), and 100 kB stay under seconds.
+
+    The best times count: on a shared machine CPU seconds of the same work differ by 2.5 times, always upwards.
+    """
 
     def seconds(size: int) -> float:
         text = (unit * (size // len(unit) + 1))[:size]
-        best = 9.0
-        for _ in range(2):
-            start = time.process_time()
-            grade(text, "Leiden", ["Bruges"], question="Which city do I live in?")
-            grade(text, "7", ["5"], question="How many lamps do I own?")
-            best = min(best, time.process_time() - start)
-        return best
+        start = time.process_time()
+        grade(text, "Leiden", ["Bruges"], question="Which city do I live in?")
+        grade(text, "7", ["5"], question="How many lamps do I own?")
+        return time.process_time() - start
 
-    small, large = seconds(25_000), seconds(100_000)
+    small, large = min(seconds(25_000), seconds(25_000)), seconds(100_000)
+    for _ in range(4):
+        if large < 10 * small + 0.05:
+            break
+        large = min(large, seconds(100_000))
     assert large < 10 * small + 0.05
     assert large < 8.0
