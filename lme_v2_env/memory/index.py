@@ -216,6 +216,8 @@ class Index:
         window with its whole vector however many there are.
         """
         self.prepare()
+        if not self._segments:
+            return []
         if vector is not None and self._dimensions and len(vector) != self._dimensions:
             raise BadVectors(f"the query has {len(vector)} numbers, the index {self._dimensions}")
         allowed = None if blocks is None else np.isin(np.arange(self._count), np.fromiter(blocks, dtype=np.int64))
@@ -227,31 +229,17 @@ class Index:
             scores = [
                 _dense(segment, vector, mask, wanted) for segment, mask in zip(self._segments, masks, strict=True)
             ]
-            sides.append(self._ranked(scores, depth))
+            sides.append(_best_places(np.concatenate(scores), depth))
         if text is not None:
-            sides.append(self._ranked(self._bm25(text, masks), depth))
-        if len(sides) == 1:
-            return sides[0][:top]
-        fusion: dict[tuple[int, int], float] = {}
-        for side in sides:
-            for rank, hit in enumerate(side, 1):
-                key = (hit.block, hit.entry)
-                fusion[key] = fusion.get(key, 0.0) + 1.0 / (FUSION_CONSTANT + rank)
-        ordered = sorted(fusion.items(), key=lambda item: (-item[1], -item[0][0], -item[0][1]))
-        return [Hit(block, entry, score) for (block, entry), score in ordered[:top]]
+            sides.append(_best_places(np.concatenate(self._bm25(text, masks)), depth))
+        places, values = sides[0] if len(sides) == 1 else _fused(sides)
+        return self._hits(places[:top], values[:top])
 
-    def _ranked(self, scores: Sequence[np.ndarray], top: int) -> list[Hit]:
-        """Finite scores of all segments, best first."""
-        hits: list[Hit] = []
-        for segment, values in zip(self._segments, scores, strict=True):
-            finite = np.flatnonzero(np.isfinite(values))
-            if len(finite) > top:
-                cut = np.partition(values[finite], len(finite) - top)[len(finite) - top]
-                finite = finite[values[finite] >= cut]
-            columns = (segment.owner[finite].tolist(), segment.local[finite].tolist(), values[finite].tolist())
-            hits += map(Hit, *columns)
-        hits.sort(key=lambda hit: (-hit.score, -hit.block, -hit.entry))
-        return hits[:top]
+    def _hits(self, places: np.ndarray, values: np.ndarray) -> list[Hit]:
+        """Hits of places: numbers of entries through all segments, in the order in which the entries were added."""
+        owner = np.concatenate([segment.owner for segment in self._segments])
+        local = np.concatenate([segment.local for segment in self._segments])
+        return list(map(Hit, owner[places].tolist(), local[places].tolist(), values.tolist()))
 
     def _bm25(self, text: str, masks: Sequence[np.ndarray | None]) -> list[np.ndarray]:
         """BM25 of every entry; -inf where no word of the query is or the entry is not allowed."""
@@ -278,6 +266,26 @@ class Index:
         for scores in found:
             scores[scores == 0] = -np.inf
         return found
+
+
+def _best_places(scores: np.ndarray, top: int) -> tuple[np.ndarray, np.ndarray]:
+    """Where the `top` best finite scores are, best first (of equal ones the later), and those scores."""
+    places = np.flatnonzero(np.isfinite(scores))
+    if len(places) > top:
+        cut = np.partition(scores[places], len(places) - top)[len(places) - top]
+        places = places[scores[places] >= cut]
+    places = places[::-1]
+    places = places[np.argsort(-scores[places], kind="stable")][:top]
+    return places, scores[places]
+
+
+def _fused(sides: Sequence[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
+    """The reciprocal rank fusion of rankings."""
+    places, inverse = np.unique(np.concatenate([places for places, _ in sides]), return_inverse=True)
+    ranks = np.concatenate([np.arange(1, len(places) + 1) for places, _ in sides])
+    scores = np.bincount(inverse, weights=1.0 / (FUSION_CONSTANT + ranks), minlength=len(places))
+    best, values = _best_places(scores, len(scores))
+    return places[best], values
 
 
 def _postings(segment: _Segment, term: np.uint64, mask: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
