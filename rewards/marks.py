@@ -33,6 +33,9 @@ _BE = words("was were has have had got is been")
 LIGHT = words("the a an your my at in about around just only some roughly their his her")
 _GOT = words("you i we got bought switched moved changed joined took became adopted chose to into on with the")
 
+Placed = tuple[int, int, Cue]
+"""A cue and the words that it spans: the first, and the one after the last."""
+
 
 class ClauseRules:
     """Holds one answer while its mentions are weighed; here, clause by clause."""
@@ -72,7 +75,7 @@ class ClauseRules:
             s.rank += bonus
             s.notes.append(f"current ({why})")
 
-    def quote(self, cue: tuple[int, int, Cue]) -> str:
+    def quote(self, cue: Placed) -> str:
         return self.text.quote(cue[0], cue[1])
 
     def cues_of(self, clause: Clause) -> None:
@@ -96,105 +99,126 @@ class ClauseRules:
             if not s.now:
                 self.mark_past(s, why)
 
-    def apply(self, cue: tuple[int, int, Cue], clause: Clause, before: Standing | None, after: Standing | None) -> None:
-        kind, why = cue[2], self.quote(cue)
-        word = self.low[cue[0]]
-        if kind is Cue.PAST:
-            if word in ("started", "began") and "before" in self.low[max(0, cue[0] - 3) : cue[0]]:
-                return  # "A before you started with B"
-            if word == "before" and self.low[cue[1] - 1 : cue[1] + 1] == ["it", "was"] and after:
-                other = self.next_mention(after)
-                if other is not None:  # "Before it was A it was B"
-                    self.mark_past(other, why)
-                return
-            if word == "superseded" and after and self.close(cue[1], after.mention.first):
-                self.mark_past(after, why)
-                return
-            if word == "what" and self.mode.event:
-                return  # "Soup is what you had" to "What did I have?"
-            adjectives = {"old", "original", "former", "first"}.intersection(self.low[cue[0] : cue[1]])
-            named = cue[1] >= len(self.low) or self.low[cue[1]] in self.asked.words  # "my old landlady"
-            if adjectives & self.asked.words and named and not self.mode.previous:
-                return
-            if (self.mode.event and (word in _WHEN or self.low[cue[1] - 1] == "ago")) or (
-                cue[1] - cue[0] == 1 and word in _COMPARED and word in self.asked.words
-            ):
-                return
-            target = self.nearest(cue, clause, before, after)
-            if target and word == "last":
-                self.late.append((target, why))  # "switched to M last week" says when, not that it is over
-            elif target:
-                self.mark_past(target, why)
-        elif kind is Cue.CURRENT:
-            if word in ("new", "later") and word in self.asked.words:
-                return
-            if word == "ever" and after and self.close(cue[1], after.mention.first) and self.goes_on(after):
-                self.mark_past(after, why)  # "A, ever since B broke down"
-                return
-            target = self.nearest(cue, clause, before, after)
-            if target and not (word == "still" and any(note.startswith("doubtful") for note in target.notes)):
-                self.mark_now(target, why)
-        elif kind is Cue.NEG:
-            target = after if word in _CONTRASTS else after or before
-            if target and not self.negates_leaving(cue, clause):
-                self.kill(target, f"negated ({why})")
-        elif kind is Cue.LEAVE:
-            asked = cue[1] - cue[0] == 1 and word in self.asked.words  # "What have I dropped?"
-            if after and after.mention.first - cue[1] <= 8 and not asked:
-                self.leave(cue, clause, after)
-            elif before and after is None and self.low[cue[0] - 1] in _BE and word not in self.asked.words:
-                if cue[0] - before.mention.last <= 3 and not self.mode.event:  # "M has been dropped"
-                    self.mark_past(before, why)
-            elif before and after is None and before.mention.last == cue[0] and not self.mode.event:
-                ends = cue[1] >= clause.last or not self.low[cue[1]].isalpha()
-                if ends:  # "M retired"
-                    self.mark_past(before, why)
-        elif kind is Cue.GOTO:
-            if after and after.mention.first - cue[1] <= 6:
-                self.mark_now(after, why, GOTO)
-            elif before and after is None and word in ("took", "takes"):  # "M took over"
-                self.mark_now(before, why, GOTO)
-        elif kind is Cue.HEDGE:
-            target = after or before
-            if target:
-                self.doubt(target, why)
-                rival = self.standings[target.index - 1] if target.index and target is before else target
-                if self.low[cue[1] - 1] in _EQUALS and rival.key != target.key and rival.sentence == target.sentence:
-                    self.doubt(rival, why)  # "M, but N is equally possible"
-        elif kind is Cue.FUTURE:
-            if after and not self.mode.future:
+    def apply(self, cue: Placed, clause: Clause, before: Standing | None, after: Standing | None) -> None:
+        """One cue of the clause, between the mention before it and the one after it."""
+        why = self.quote(cue)
+        match cue[2]:
+            case Cue.PAST:
+                self.past(cue, clause, before, after)
+            case Cue.CURRENT:
+                self.current(cue, clause, before, after)
+            case Cue.NEG:
+                target = after if self.low[cue[0]] in _CONTRASTS else after or before
+                if target and not self.negates_leaving(cue, clause):
+                    self.kill(target, f"negated ({why})")
+            case Cue.LEAVE:
+                self.left(cue, clause, before, after)
+            case Cue.GOTO:
+                if after and after.mention.first - cue[1] <= 6:
+                    self.mark_now(after, why, GOTO)
+                elif before and after is None and self.low[cue[0]] in ("took", "takes"):  # "M took over"
+                    self.mark_now(before, why, GOTO)
+            case Cue.HEDGE:
+                self.hedge(cue, before, after)
+            case Cue.FUTURE if after and not self.mode.future:
                 self.kill(after, f"only planned ({why})")
-        elif kind is Cue.ECHO:
-            if after:
+            case Cue.ECHO if after:
                 self.kill(after, f"echo of the question ({why})")
-        elif kind is Cue.WAS:
-            target = before if before is not None and cue[0] - before.mention.last <= 1 else after or before
-            if target:
-                if self.mode.previous:
-                    target.rank += 3.0
-                else:
-                    target.rank += WAS
-        elif kind is Cue.UNTIL:
-            self.until(cue, before, after)
-        elif kind is Cue.BEFORE:
-            self.before(cue, clause, before, after)
-        elif kind is Cue.AFTER:
-            if after and self.verges(cue[1], after.mention.first):
-                self.mark_past(after, why)
-            elif after and before is None:
-                self.mark_now(after, why, GOTO)
-        elif kind is Cue.FIRST:
-            target = after or before
-            if target and "first" not in self.asked.words:
-                target.rank += _ONCE_FIRST
-                target.notes.append("first")
+            case Cue.WAS:
+                near = before if before is not None and cue[0] - before.mention.last <= 1 else after or before
+                if near:
+                    near.rank += 3.0 if self.mode.previous else WAS
+            case Cue.UNTIL:
+                self.until(cue, before, after)
+            case Cue.BEFORE:
+                self.before(cue, clause, before, after)
+            case Cue.AFTER:
+                if after and self.verges(cue[1], after.mention.first):
+                    self.mark_past(after, why)
+                elif after and before is None:
+                    self.mark_now(after, why, GOTO)
+            case Cue.FIRST:
+                first = after or before
+                if first and "first" not in self.asked.words:
+                    first.rank += _ONCE_FIRST
+                    first.notes.append("first")
+
+    def past(self, cue: Placed, clause: Clause, before: Standing | None, after: Standing | None) -> None:
+        """ "M last year", "formerly M", "Before it was M it was N"."""
+        word, why = self.low[cue[0]], self.quote(cue)
+        if word in ("started", "began") and "before" in self.low[max(0, cue[0] - 3) : cue[0]]:
+            return  # "A before you started with B"
+        if word == "before" and self.low[cue[1] - 1 : cue[1] + 1] == ["it", "was"] and after:
+            other = self.next_mention(after)
+            if other is not None:  # "Before it was A it was B"
+                self.mark_past(other, why)
+            return
+        if word == "superseded" and after and self.close(cue[1], after.mention.first):
+            self.mark_past(after, why)
+            return
+        if self.asks_of_the_past(cue):
+            return
+        target = self.nearest(cue, clause, before, after)
+        if target and word == "last":
+            self.late.append((target, why))  # "switched to M last week" says when, not that it is over
+        elif target:
+            self.mark_past(target, why)
+
+    def asks_of_the_past(self, cue: Placed) -> bool:
+        """Whether a word of the past belongs to what was asked, and so tells no value apart."""
+        word = self.low[cue[0]]
+        if word == "what" and self.mode.event:
+            return True  # "Soup is what you had" to "What did I have?"
+        adjectives = {"old", "original", "former", "first"}.intersection(self.low[cue[0] : cue[1]])
+        named = cue[1] >= len(self.low) or self.low[cue[1]] in self.asked.words  # "my old landlady"
+        if adjectives & self.asked.words and named and not self.mode.previous:
+            return True
+        if self.mode.event and (word in _WHEN or self.low[cue[1] - 1] == "ago"):
+            return True
+        return cue[1] - cue[0] == 1 and word in _COMPARED and word in self.asked.words
+
+    def current(self, cue: Placed, clause: Clause, before: Standing | None, after: Standing | None) -> None:
+        """ "now M", "M these days", "A, ever since B broke down"."""
+        word, why = self.low[cue[0]], self.quote(cue)
+        if word in ("new", "later") and word in self.asked.words:
+            return
+        if word == "ever" and after and self.close(cue[1], after.mention.first) and self.goes_on(after):
+            self.mark_past(after, why)  # "A, ever since B broke down"
+            return
+        target = self.nearest(cue, clause, before, after)
+        if target and not (word == "still" and any(note.startswith("doubtful") for note in target.notes)):
+            self.mark_now(target, why)
+
+    def left(self, cue: Placed, clause: Clause, before: Standing | None, after: Standing | None) -> None:
+        """ "left M", "M has been dropped", "M retired"."""
+        word, why = self.low[cue[0]], self.quote(cue)
+        asked = cue[1] - cue[0] == 1 and word in self.asked.words  # "What have I dropped?"
+        if after and after.mention.first - cue[1] <= 8 and not asked:
+            self.leave(cue, clause, after)
+        elif before and after is None and self.low[cue[0] - 1] in _BE and word not in self.asked.words:
+            if cue[0] - before.mention.last <= 3 and not self.mode.event:  # "M has been dropped"
+                self.mark_past(before, why)
+        elif before and after is None and before.mention.last == cue[0] and not self.mode.event:
+            ends = cue[1] >= clause.last or not self.low[cue[1]].isalpha()
+            if ends:  # "M retired"
+                self.mark_past(before, why)
+
+    def hedge(self, cue: Placed, before: Standing | None, after: Standing | None) -> None:
+        """ "maybe M"; "M, but N is equally possible" doubts both."""
+        target, why = after or before, self.quote(cue)
+        if not target:
+            return
+        self.doubt(target, why)
+        rival = self.standings[target.index - 1] if target.index and target is before else target
+        if self.low[cue[1] - 1] in _EQUALS and rival.key != target.key and rival.sentence == target.sentence:
+            self.doubt(rival, why)
 
     def doubt(self, s: Standing, why: str) -> None:
         if not any(note.startswith("doubtful") for note in s.notes):
             s.rank += GUESS
             s.notes.append(f"doubtful ({why})")
 
-    def until(self, cue: tuple[int, int, Cue], before: Standing | None, after: Standing | None) -> None:
+    def until(self, cue: Placed, before: Standing | None, after: Standing | None) -> None:
         """ "M until May", "until May it was M", "M, until you moved to N"."""
         why = self.quote(cue)
         if before is None and after is not None and after.index:
@@ -207,7 +231,7 @@ class ClauseRules:
         if target and not (before is None and after is not None and after.mention.first == cue[1]):
             self.mark_past(target, why)
 
-    def leave(self, cue: tuple[int, int, Cue], clause: Clause, after: Standing) -> None:
+    def leave(self, cue: Placed, clause: Clause, after: Standing) -> None:
         """ "left M", "swapped M for", "swapped it for M"; "haven't left M" keeps M."""
         if any(c[2] is Cue.NEG and 0 <= cue[0] - c[1] <= 2 for c in clause.cues):
             return
@@ -234,9 +258,7 @@ class ClauseRules:
         named = len(foreign) == 1 and any(w in ("to", "at", "in", "with", "on", "of") for w in words)
         return b - a <= 5 and (not foreign or named) and not any(w in _BE for w in words)
 
-    def nearest(
-        self, cue: tuple[int, int, Cue], clause: Clause, before: Standing | None, after: Standing | None
-    ) -> Standing | None:
+    def nearest(self, cue: Placed, clause: Clause, before: Standing | None, after: Standing | None) -> Standing | None:
         """A time word marks what follows it when it opens the clause or touches it, else what precedes it."""
         if before is None or after is None:
             return before or after
@@ -245,9 +267,7 @@ class ClauseRules:
             return before
         return after if gap_after <= gap_before else before
 
-    def before(
-        self, cue: tuple[int, int, Cue], clause: Clause, before: Standing | None, after: Standing | None
-    ) -> None:
+    def before(self, cue: Placed, clause: Clause, before: Standing | None, after: Standing | None) -> None:
         why = self.quote(cue)
         if after and self.verges(cue[1], after.mention.first):  # "before M": the other one is the earlier
             if before is not None:
@@ -277,7 +297,7 @@ class ClauseRules:
     def said(self, s: Standing) -> str:
         return self.text.quote(s.mention.first, s.mention.last)
 
-    def negates_leaving(self, cue: tuple[int, int, Cue], clause: Clause) -> bool:
+    def negates_leaving(self, cue: Placed, clause: Clause) -> bool:
         """ "You haven't left Leiden" keeps Leiden."""
         for other in clause.cues:
             if other[2] is Cue.LEAVE and cue[1] <= other[0] <= cue[1] + 2:
