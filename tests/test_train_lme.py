@@ -19,6 +19,7 @@ from rewards.errors import UserError
 from tests import lme_world
 from tests.hostile_endpoint import HostileEndpoint
 from tests.tiny import tiny_policy
+from train import validate
 from train.lme_v2 import LmeV2Task, LmeV2Tasks
 from train.lme_v2_config import LmeV2Config
 from train.local import train
@@ -100,6 +101,32 @@ def test_a_step_of_which_nothing_is_scored_ends_the_run_and_it_resumes(
             train(other, policy())
     assert [row["step"] for row in metrics(config)] == [1, 2]
     assert len(metrics(config, "rollouts.jsonl")) == 32
+
+
+def test_a_checkpoint_that_the_reader_does_not_answer_is_not_kept(
+    config: LmeV2Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The second point meets a reader that is down; the same command then plays it and keeps the first."""
+    monkeypatch.setattr("lme_v2_env.chat.pause", lambda *_: 0.0)
+    policy = tiny_policy(WORDS, spread=0.1, window=4096)
+    policy.model.save_pretrained(tmp_path / "model")
+    policy.tokenizer.save_pretrained(tmp_path / "model")
+    down = [False]
+    refuses = lambda messages, count: "404" if down[0] and count > 3 else None  # noqa: E731  2 trained, 1 of the base
+    with HostileEndpoint(lambda messages: "\\boxed{100}", refuses) as endpoint:
+        reader = ReaderConfig(reader="m", base_url=endpoint.url)
+        data = DataConfig(data="train", preset="easy", num_worlds=1)
+        config = replace(config, model=str(tmp_path / "model"), data=data, steps=1, group_size=2, reader=reader)
+        assert train(config, policy) == 0
+        down[0] = True
+        assert validate.main([config.output, "--n", "1"]) == 2
+        said = capsys.readouterr().err
+        assert "step 1: 1 of 1 tasks could not be scored (" in said
+        assert "the same command goes on" in said
+        down[0] = False
+        assert validate.main([config.output, "--n", "1"]) == 0
+        assert capsys.readouterr().err.count("validate: ") == 1
+    assert [row["label"] for row in metrics(config, validate.LOG)] == ["base", "step 1"]
 
 
 def test_a_prompt_over_the_window_is_unscored(config: LmeV2Config) -> None:

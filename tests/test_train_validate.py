@@ -51,6 +51,8 @@ def test_every_checkpoint_plays_the_same_validation_tasks_once(run: Path, capsys
     assert "3 validation tasks, sampled at temperature 1" in capsys.readouterr().out
     sampled = [json.loads(line) for line in (run / validate.log_name(1.0)).read_text().splitlines()]
     assert [row["label"] for row in sampled] == [label for label in ("base", "warm", "step 2") for _ in range(3)]
+    assert validate.main([str(run), "--steps", "1", "7"]) == 2
+    assert "--steps 7: " in capsys.readouterr().err
     with (run / validate.LOG).open("a") as log:
         log.write('{"label": "st')
     assert validate.main([str(run), "--n", "3"]) == 2

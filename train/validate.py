@@ -103,6 +103,8 @@ def _points(folder: RunFolder, steps: list[int] | None) -> list[Point]:
             points.append(Point("warm", 0, checkpoint.folder))
         elif position.phase == "grpo" and position.step and (steps is None or position.step in steps):
             points.append(Point(f"step {position.step}", position.step, checkpoint.folder))
+    if missing := set(steps or ()) - {point.step for point in points}:
+        raise UserError(f"--steps {min(missing)}: {folder.root} has no checkpoint of that step")
     return points
 
 
