@@ -115,6 +115,16 @@ def test_evidence_follows_its_session_when_dates_reorder() -> None:
     assert Episode.from_record(shuffled).evidence == ((2, 0),)
 
 
+def test_the_documented_row_is_played_and_scored(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[1] / "docs" / "add_your_own.md").read_text("utf-8")
+    row = json.loads(page.split("```json\n")[1].split("```")[0])
+    (tmp_path / "own.jsonl").write_text(json.dumps(row) + "\n")
+    (episode,) = load_episodes(DataConfig(data=str(tmp_path / "own.jsonl"))).episodes
+    rollout, _ = play(ProtocolConfig(), ["the window desk", "the corner desk", "The corner desk."], episode)
+    assert rollout.done
+    assert (episode.gold, episode.stale) == ("the corner desk", ("the window desk",))
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

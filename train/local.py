@@ -66,7 +66,8 @@ def _train(config: EngineConfig, policy: LocalPolicy) -> int:
             with uninterrupted():
                 trainer.save()
             reporter.note(f"interrupted after {trainer.position.phase} step {trainer.position.step}; resume with:")
-            reporter.note(f"  prime-rl train --env {config.env} --config {trainer.folder.root}/config.toml --resume")
+            reporter.note(f"  prime-rl train --env {config.env} --engine local --resume \\")
+            reporter.note(f"    --config {trainer.folder.root}/config.toml")
             return INTERRUPTED_EXIT
         except NothingScored:
             with uninterrupted():
