@@ -40,13 +40,17 @@ def evaluate(job: Job, folder: RunFolder, lock: int) -> None:
     options = job.options
     client = Endpoint(options.base_url, options.model, options.api_key_var, timeout=options.timeout)
     pool = ThreadPoolExecutor(options.max_concurrent)
+    waiting = {pool.submit(_row, job, client, *task) for task in tasks}
     try:
         with Progress("rollouts", len(order)) as progress:
-            for number, future in enumerate(as_completed([pool.submit(_row, job, client, *task) for task in tasks]), 1):
+            for future in as_completed(list(waiting)):
+                waiting.remove(future)
                 folder.append([future.result()])
-                progress.show(len(kept) + number)
-    finally:
-        pool.shutdown(cancel_futures=True)
+                progress.show(len(order) - len(waiting))
+    finally:  # without waiting: on Ctrl-C nothing more is paid for, and what was finished meanwhile is kept
+        pool.shutdown(wait=False, cancel_futures=True)
+        paid = [future for future in waiting if future.done() and not future.cancelled()]
+        folder.append(future.result() for future in paid if future.exception() is None)
     place = {(episode.id, sample): number for number, (episode, sample) in enumerate(order)}
     folder.replace(sorted(folder.read(), key=lambda row: place.get((row["id"], row["sample"]), -1)))
 

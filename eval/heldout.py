@@ -156,9 +156,9 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> None:
-    for name in ("samples", "max_tokens", "batch_size", "max_concurrent"):
+    for name in ("samples", "max_tokens", "batch_size", "max_concurrent", "n"):
         value = getattr(options, name)
-        if value < 1:
+        if value is not None and value < 1:
             raise UserError(f"--{name.replace('_', '-')} is {value}: give a positive number")
     if not 0 <= options.temperature < math.inf:
         raise UserError(f"--temperature is {options.temperature}: give 0 (greedy) or more")
@@ -233,7 +233,7 @@ def _info(
     shaped |= {"system_sha256": source_hash(find(system, "notes", "session"))} if own else {}
     sampling: dict[str, Any] = {"temperature": options.temperature, "max_tokens": options.max_tokens}
     if engine == local_model.NAME:
-        sampling |= {"seed": options.seed, "batch_size": options.batch_size}
+        sampling |= {"seed": options.seed, "batch_size": options.batch_size} | local_model.machine()
     return RunInfo(
         model=options.model,
         adapter=options.adapter,

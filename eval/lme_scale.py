@@ -13,6 +13,7 @@ import json
 import random
 import re
 import resource
+import shutil
 import statistics
 import subprocess
 import sys
@@ -63,7 +64,9 @@ def _run(options: argparse.Namespace, args: list[str]) -> int:
     options.folder.mkdir(parents=True, exist_ok=True)
     if options.phase is None:
         for phase in PHASES:
-            subprocess.run([sys.executable, "-m", "eval.lme_scale", *args, "--phase", phase], check=True)
+            status = subprocess.run([sys.executable, "-m", "eval.lme_scale", *args, "--phase", phase]).returncode
+            if status:
+                return status
         return 0
     found = {"make": make, "insert": insert, "open": reopen, "file": big_file}[options.phase](options)
     found.setdefault("peak_memory_mb", _peak())
@@ -73,7 +76,9 @@ def _run(options: argparse.Namespace, args: list[str]) -> int:
 
 def make(options: argparse.Namespace) -> dict[str, Any]:
     """Write the haystack's file."""
-    source = next(options.data / name for name in TRAJECTORY_NAMES if (options.data / name).is_file())
+    source = next((options.data / name for name in TRAJECTORY_NAMES if (options.data / name).is_file()), None)
+    if source is None:
+        raise UserError(f"--data {options.data}: neither {' nor '.join(TRAJECTORY_NAMES)} is in it")
     opened = TrajectoryFile.open(source, options.folder / "cache")
     rows = list(opened.read(opened.ids))
     chars = count = 0
@@ -142,6 +147,8 @@ def memory_of(options: argparse.Namespace) -> RetrievalMemory:
 def insert(options: argparse.Namespace) -> dict[str, Any]:
     """Insert everything into an empty store and keep a snapshot."""
     opened = TrajectoryFile.open(options.folder / "trajectories.jsonl", options.folder / "cache")
+    for name in ("store", "snapshot"):  # of an earlier run here: of other trajectories, or nothing left to do
+        shutil.rmtree(options.folder / name, ignore_errors=True)
     memory = memory_of(options)
     started = time.perf_counter()
     for trajectory in opened.read(opened.ids):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence, Set
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -72,19 +72,33 @@ def evaluate(job: Job, folder: RunFolder, lock: int) -> None:
         folder.replace(kept)
     done = {(row["id"], row["sample"]) for row in kept}
     folder.append(row for row in no_gold_rows(job.info) if (row["id"], row["sample"]) not in done)
-    tasks = [(e, s) for e in job.episodes for s in range(job.info.samples) if (e.id, s) not in done]
-    if not tasks:
+    tasks = [(e, s) for e in job.episodes for s in range(job.info.samples)]
+    if all((episode.id, sample) in done for episode, sample in tasks):
         return
     policy = load_policy(job.options)
     # longest first: a batch is as wide as its longest member, and the time left is never underestimated
     tasks.sort(key=lambda task: -sum(len(t.content) for s in task[0].sessions for t in s.turns))
-    size = job.options.batch_size
     total = job.info.n * job.info.samples
     with Progress("rollouts", total) as progress:
-        for start in range(0, len(tasks), size):
-            progress.show(total - len(tasks) + start)
-            folder.append(play(tasks[start : start + size], policy, job))
+        for batch in _batches(tasks, done, job.options):
+            progress.show(len(done))
+            rows = [row for row in play(batch, policy, job) if (row["id"], row["sample"]) not in done]
+            folder.append(rows)
+            done |= {(row["id"], row["sample"]) for row in rows}
         progress.show(total)
+
+
+def _batches(
+    tasks: Sequence[Task], done: Set[tuple[str, int]], options: argparse.Namespace
+) -> Iterator[Sequence[Task]]:
+    """What is to be played, in batches. A sampled batch is played whole, whatever of it is done: its seed belongs to
+    all of it, and so a resumed run samples as an uninterrupted one does."""
+    left = [(episode, sample) for episode, sample in tasks if (episode.id, sample) not in done]
+    cut = tasks if options.temperature else left
+    for start in range(0, len(cut), options.batch_size):
+        batch = cut[start : start + options.batch_size]
+        if any((episode.id, sample) not in done for episode, sample in batch):
+            yield batch
 
 
 def play(tasks: Sequence[Task], policy: LocalPolicy, job: Job) -> list[dict[str, Any]]:
@@ -147,11 +161,25 @@ def load_policy(options: argparse.Namespace) -> LocalPolicy:
     try:
         from train.policy import LocalPolicy
     except ModuleNotFoundError as error:
-        raise UserError(
-            f"a local model needs {error.name}: run `make setup`, or pip install 'supersede-envs[local]'; "
-            "for an endpoint give --base-url"
-        ) from error
+        raise _missing(error) from error
     return LocalPolicy.load(options.model, adapter=options.adapter)
+
+
+def machine() -> dict[str, str]:
+    """What else shapes a local model's numbers: the device's type and the data type that are chosen here."""
+    try:
+        from train.weights import choose_device, choose_dtype
+    except ModuleNotFoundError as error:
+        raise _missing(error) from error
+    device = choose_device("auto")
+    return {"device": device.type, "dtype": str(choose_dtype("auto", device)).removeprefix("torch.")}
+
+
+def _missing(error: ModuleNotFoundError) -> UserError:
+    return UserError(
+        f"a local model needs {error.name}: run `make setup`, or pip install 'supersede-envs[local]'; "
+        "for an endpoint give --base-url"
+    )
 
 
 def adapter_sha256(adapter: str | None) -> str | None:

@@ -21,6 +21,7 @@ from eval.stats import UNSCORED_LIMIT, Interval, mcnemar_exact, paired_bootstrap
 from rewards import strict_json
 from rewards.commands import Parser, answered
 from rewards.errors import UserError
+from train.folders import ADAPTER_FILES
 
 EXAMPLE = """example:
   python -m eval proof runs/proof --out docs/results/supersede_proof"""
@@ -102,9 +103,10 @@ def _print(options: argparse.Namespace) -> int:
     print("\n".join(lines))
     if options.out:
         options.out.parent.mkdir(parents=True, exist_ok=True)
-        options.out.with_suffix(".md").write_text("\n".join(lines) + "\n", "utf-8")
-        options.out.with_suffix(".json").write_text(json.dumps(numbers(proof), indent=1) + "\n", "utf-8")
-        proof_page.plot(proof, options.out.with_suffix(".png"))
+        page, data, picture = (options.out.with_name(options.out.name + end) for end in (".md", ".json", ".png"))
+        page.write_text("\n".join(lines) + "\n", "utf-8")
+        data.write_text(json.dumps(numbers(proof), indent=1) + "\n", "utf-8")
+        proof_page.plot(proof, picture)
     return 0
 
 
@@ -117,10 +119,15 @@ def load(folder: Path) -> Proof:
     runs = [_run(place) for place in sorted(folder.glob("lambda*-seed*"))]
     if not base and not runs:
         raise UserError(f"{folder} holds no part of the proof: python -m train.proof run --out {folder}")
-    for one in runs:  # the warm start does not depend on lambda: it is evaluated once a seed
+    for (
+        one
+    ) in runs:  # the warm start does not depend on lambda: it is evaluated once a seed, where the bytes are the same
+        own = folder / one.name / "warm"
+        weights = adapter_sha256(str(own)) if (own / ADAPTER_FILES[0]).is_file() else None
         for other in runs:
-            if other.seed == one.seed and "warm" in other.evaluations:
-                one.evaluations.setdefault("warm", other.evaluations["warm"])
+            warm = other.evaluations.get("warm")
+            if other.seed == one.seed and warm and weights in (None, warm.info["adapter_sha256"]):
+                one.evaluations.setdefault("warm", warm)
     real_base = _evaluation(folder / "base" / "real" / "bounded", "base")
     refuse_mixed([*base.values(), *(e for one in runs for e in one.evaluations.values())])
     refuse_mixed([*([real_base] if real_base else []), *(e for one in runs for e in one.real.values())])

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
-from itertools import combinations
+from itertools import combinations, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +47,7 @@ def figures(loaded: Loaded) -> dict[str, Any]:
         "runs": [_run(run) for run in loaded.evaluated],
         "pairs": pairs(loaded.evaluated),
         "budgets": budgets(loaded.evaluated),
-        "training": [_training(run, loaded.evaluated) for run in loaded.trained],
+        "training": [_training(run, loaded.trained, loaded.evaluated) for run in loaded.trained],
     }
 
 
@@ -241,7 +241,7 @@ def budgets(runs: Sequence[Evaluated]) -> list[dict[str, Any]]:
     return found
 
 
-def _training(run: Trained, evaluated: Sequence[Evaluated]) -> dict[str, Any]:
+def _training(run: Trained, runs: Sequence[Trained], evaluated: Sequence[Evaluated]) -> dict[str, Any]:
     """The curve of one run, and the evaluations of its checkpoints where they are given too."""
     steps = []
     for row in run.steps:
@@ -254,7 +254,7 @@ def _training(run: Trained, evaluated: Sequence[Evaluated]) -> dict[str, Any]:
         steps.append({"step": row["step"], **share, **varied})
     config = run.config
     words = ("env", "model", "seed", "steps", "groups", "group_size", "lr", "stale_weight", "kl_weight")
-    held = [point for one in evaluated if (point := _checkpoint(run, one, run.steps[-1]["step"]))]
+    held = [point for one in evaluated if (point := _checkpoint(run, runs, one))]
     seconds = [row["seconds"] for row in run.steps if isinstance(row.get("seconds"), int | float)]
     return {
         "label": run.label,
@@ -265,12 +265,28 @@ def _training(run: Trained, evaluated: Sequence[Evaluated]) -> dict[str, Any]:
     }
 
 
-def _checkpoint(run: Trained, one: Evaluated, last: int) -> dict[str, Any] | None:
-    """An evaluation of an adapter that lies in the training folder: its step and accuracy."""
-    home, _, name = str(one.info.get("adapter") or "").replace("\\", "/").rstrip("/").rpartition("/")
-    if home.rpartition("/")[2] != run.folder.name:
+def _checkpoint(run: Trained, runs: Sequence[Trained], one: Evaluated) -> dict[str, Any] | None:
+    """An evaluation of an adapter that lies in the training folder: its step, what it played, and accuracy.
+
+    Folders may have been moved since: of the training runs the one counts whose path ends most like the adapter's, and
+    none where two do.
+    """
+    *home, name = str(one.info.get("adapter") or "").replace("\\", "/").rstrip("/").split("/")
+    alike = {other.folder: _common_end(home, other.folder.parts) for other in runs}
+    best = max(alike.values())
+    if not best or alike[run.folder] < best or list(alike.values()).count(best) > 1:
         return None
+    last = run.steps[-1]["step"]
     number = name.removeprefix("step_")
     step = 0 if name == "warm" else last if name == "adapter" else int(number) if number.isdecimal() else None
     scored = [row for row in one.rows if row["scored"]]
-    return {"step": step, "label": one.label, **_share(scored, _right)} if step is not None and scored else None
+    if step is None or not scored:
+        return None
+    played = str((one.info.get("data") or {}).get("data") or "held out")
+    return {"step": step, "label": one.label, "tasks": one.info["task_set"], "data": played, **_share(scored, _right)}
+
+
+def _common_end(one: Sequence[str], other: Sequence[str]) -> int:
+    """Equal last parts of two paths."""
+    pairs = zip(reversed(one), reversed(other), strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))

@@ -273,6 +273,20 @@ def _budget(groups: Sequence[dict[str, Any]]) -> Element:
     return _section("budget", "Budget of the notes", picture, table)
 
 
+def _held_out(checkpoints: Sequence[dict[str, Any]]) -> list[Line]:
+    """A line a task set: other tasks are another curve."""
+    sets: dict[str, list[dict[str, Any]]] = {}
+    for point in checkpoints:
+        sets.setdefault(point["tasks"], []).append(point)
+    return [
+        Line(
+            f"{points[0]['data']} (n = {points[0]['n']}): correct",
+            [(p["step"], p["accuracy"], p["low"], p["high"]) for p in points],
+        )
+        for points in sets.values()
+    ]
+
+
 def _learning(training: Sequence[dict[str, Any]]) -> Element:
     parts: list[Element] = []
     for run in training:
@@ -282,8 +296,7 @@ def _learning(training: Sequence[dict[str, Any]]) -> Element:
         for key, name in (("correct", "correct"), ("stale", "stale"), ("varied", "groups with variance")):
             points = [(s["step"], s[key]) for s in steps if key in s]
             lines += [Line(name, points, marks=False)] if points else []
-        held = [(p["step"], p["accuracy"], p["low"], p["high"]) for p in run["checkpoints"]]
-        lines += [Line("held out: correct", held)] if held else []
+        lines += _held_out(run["checkpoints"])
         said = ", ".join(f"{name} {value}" for name, value in run["made_by"].items())
         heading = e("h3", run["label"])
         ends = ", ".join(f"{reward:.3f} at step {step}" for step, reward in rewards[:1] + rewards[1:][-1:])

@@ -42,7 +42,8 @@ class RunInfo:
     """What made a run. Two invocations may share a run folder only when all of this is equal.
 
     `adapter` is the folder as given; `adapter_sha256` identifies its weights. `data` is the `DataConfig` as a dict;
-    `sampling` holds temperature, token limit and, for local models, the data type. `n` counts tasks.
+    `sampling` holds temperature, token limit and, for local models, seed, batch size, device and data type. `n` counts
+    tasks.
     """
 
     model: str

@@ -37,8 +37,8 @@ Exit status: 0 done, 2 refused, 3 INVALID, 130 interrupted (the same command res
 LARGEST_FACTOR = 24
 """LongMemEval's s haystacks have about 48 sessions, 24 times the two of its oracle rows."""
 
-OWN = ("--data", "--preset", "--n", "--budget", "--out", "--condition", "--path", "--first-seed")
-"""Options of `eval supersede` that the study sets itself."""
+OWN = ("--data", "--preset", "--n", "--budget", "--out", "--condition", "--path", "--first-seed", "--system")
+"""Options of `eval supersede` that the study sets itself; what it studies are the model's own notes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,8 +17,9 @@ from typing import Any
 from eval.arguments import picture
 from eval.compare import load_run
 from eval.pictures import load_pyplot
+from eval.report_runs import labels
 from eval.row_shape import number
-from eval.rows import ROWS_FILE, RUN_FILE, Summary, summarise
+from eval.rows import ROWS_FILE, Summary, summarise
 from rewards.commands import Parser, answered
 from rewards.errors import UserError
 
@@ -53,7 +55,8 @@ def run(args: list[str]) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    columns = [column(folder) for folder in options.runs]
+    names = labels([Path(os.path.abspath(folder)) for folder in options.runs])
+    columns = [column(folder, name) for folder, name in zip(options.runs, names, strict=True)]
     print("\n".join(render(columns)))
     if options.plot:
         plot(columns, _metrics(options.metrics), options.plot)
@@ -61,10 +64,9 @@ def _run(options: argparse.Namespace) -> int:
     return 0
 
 
-def column(folder: Path) -> Column:
+def column(folder: Path, label: str) -> Column:
     """Read one run. Raises `UserError` for anything missing or damaged."""
     load_run(folder)  # the checks of `compare`: missing, cut, doubled or malformed rows
-    info = json.loads((folder / RUN_FILE).read_text("utf-8"))
     lines = (folder / ROWS_FILE).read_text("utf-8").split("\n")
     rows = [json.loads(line) for line in lines if line.strip()]
     after: dict[int, list[int]] = {}
@@ -76,7 +78,7 @@ def column(folder: Path) -> Column:
         if position is not None:
             after.setdefault(position, []).append(row["r_cur"])
     return Column(
-        label=f"{folder.parent.name} {info.get('condition')}",
+        label=label,
         rows=rows,
         summary=summarise(rows),
         after={key: (len(hits), sum(hits) / len(hits)) for key, hits in sorted(after.items())},
@@ -143,12 +145,13 @@ def plot(columns: Sequence[Column], metrics: Sequence[dict[str, float]], file: P
     values = [column.summary.accuracy for column in columns]
     low = [column.summary.accuracy - column.summary.low for column in columns]
     high = [column.summary.high - column.summary.accuracy for column in columns]
-    left.bar(names, values, yerr=[low, high], capsize=4, color="#4878a8")
-    left.bar(names, [column.summary.rates.get("is_stale", 0.0) for column in columns], width=0.4, color="#c0504d")
+    places = range(len(columns))
+    left.bar(places, values, yerr=[low, high], capsize=4, color="#4878a8")
+    left.bar(places, [column.summary.rates.get("is_stale", 0.0) for column in columns], width=0.4, color="#c0504d")
     left.set_ylim(0, 1)
     left.set_ylabel("share of episodes")
     left.set_title("correct (95 % interval) and, narrow, stale")
-    left.tick_params(axis="x", rotation=20)
+    left.set_xticks(places, names, rotation=20, ha="right")
     if metrics:
         right = axes[0][1]
         steps = [line["step"] for line in metrics]

@@ -32,7 +32,7 @@ from rewards.text import BOX_OPEN, Text, tokenise
 from rewards.values import Question, Value, asks_yes_no, canon, read_question
 from rewards.words import words
 
-GRADER_VERSION = "1.5"
+GRADER_VERSION = "1.6"
 """Changes whenever any verdict may change; result rows record it."""
 
 Verdict = Literal["correct", "stale", "hedged", "wrong", "refused"]

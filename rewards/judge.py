@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
+from rewards import strict_json
 from rewards.address import without_key
 from rewards.currency import Verdict
 
@@ -83,7 +84,7 @@ def prompt_hash(messages: Messages) -> str:
 def parse_reply(reply: str) -> tuple[Verdict, str] | None:
     """The verdict of a reply that is exactly one JSON object with the two keys; None for anything else."""
     try:
-        data = json.loads(reply)
+        data = strict_json.loads(reply)
     except ValueError:
         return None
     if not isinstance(data, dict) or set(data) != {"verdict", "reason"} or not isinstance(data["reason"], str):

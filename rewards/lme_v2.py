@@ -26,7 +26,7 @@ __all__ = [
     "parse_spec",
 ]
 
-GRADER_VERSION = "lme-v2-2"
+GRADER_VERSION = "lme-v2-3"
 """Changes whenever any answer may be graded differently; results of different versions are not comparable."""
 
 

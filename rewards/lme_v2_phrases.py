@@ -83,14 +83,15 @@ class Found:
     end: int
 
 
-def gold_phrases(gold: str, separators: Sequence[str]) -> list[list[Token]]:
-    """The gold's phrases as tokens; a comma inside a number does not cut."""
+def gold_phrases(gold: str, separators: Sequence[str] | None) -> list[list[Token]]:
+    """The gold's phrases as tokens; a comma inside a number does not cut, and without separators it is one phrase."""
     parts, at = [], 0
-    for place, char in enumerate(gold):
-        inside = char == "," and gold[place - 1 : place].isdigit() and gold[place + 1 : place + 4].isdigit()
-        if char in separators and not inside:
+    for cut in re.finditer("|".join(map(re.escape, filter(None, separators or ()))) or "(?!)", gold):
+        place = cut.start()
+        inside = cut[0] == "," and gold[place - 1 : place].isdigit() and gold[place + 1 : place + 4].isdigit()
+        if not inside:
             parts.append(gold[at:place])
-            at = place + 1
+            at = cut.end()
     parts.append(gold[at:])
     return [tokens for part in parts if squash(tokens := tokenise(clean(part)))]
 
@@ -109,7 +110,7 @@ def context(question: str, phrases: Sequence[Sequence[Token]]) -> Context:
 
 
 def match_phrases(
-    answer: str, gold: str, *, separators: Sequence[str], ordered: bool, question: str
+    answer: str, gold: str, *, separators: Sequence[str] | None, ordered: bool, question: str
 ) -> tuple[bool, str]:
     """Whether the answer gives exactly the gold phrases (in order when asked), and why."""
     phrases = gold_phrases(gold, separators)

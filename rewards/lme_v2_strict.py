@@ -103,5 +103,5 @@ def match(name: str, options: Mapping[str, Any], answer: str, gold: str, questio
         return match_choice(answer, gold, question)
     if name == "mc_choice_set_match":
         return match_choice_set(answer, gold, question)
-    separators: Sequence[str] = options.get("separators", SEPARATORS)
+    separators: Sequence[str] | None = options.get("separators", SEPARATORS)
     return match_phrases(answer, gold, separators=separators, ordered=name.endswith("_ordered"), question=question)

@@ -95,9 +95,14 @@ class Text(NamedTuple):
         return self.raw[self.start[first] : self.end[last - 1]]
 
 
+def _lower(text: str) -> str:
+    """In lower case, as long as before: of all characters only the dotted capital I becomes two."""
+    return text.replace("\u0130", "i").lower()
+
+
 def _spans(text: str, opening: str, closing: str) -> Iterator[tuple[int, int, int, int]]:
     """(start, inner start, inner end, end) of every opening..closing pair; an opening without end runs to the end."""
-    folded = text.lower()
+    folded = _lower(text)
     at = 0
     while (start := folded.find(opening, at)) >= 0:
         inner = start + len(opening)
@@ -120,7 +125,7 @@ def drop_reasoning(text: str) -> str:
             pieces.append(text[at:start])
             at = stop
         text = "".join(pieces) + text[at:]
-        if (orphan := text.lower().rfind(closing)) >= 0:
+        if (orphan := _lower(text).rfind(closing)) >= 0:
             text = text[orphan + len(closing) :]
     return text
 

@@ -67,7 +67,8 @@ REPLY = '{"verdict": "stale", "reason": "old city"}'
 @pytest.mark.parametrize(
     "reply",
     ["stale", "", "null", "[]", '{"verdict": "Stale", "reason": ""}', '{"verdict": "stale"}', f"Sure! {REPLY}",
-     '{"verdict": "stale", "reason": "x", "score": 1}', f"```json\n{REPLY}\n```", '{"verdict": "stale", "reason": 3}'],
+     '{"verdict": "stale", "reason": "x", "score": 1}', f"```json\n{REPLY}\n```", '{"verdict": "stale", "reason": 3}',
+     "[" * 100_000, '{"verdict": "wrong", "verdict": "correct", "reason": "x"}'],
 )  # fmt: skip
 def test_a_reply_that_is_not_the_structure_leaves_the_row_unscored(reply: str) -> None:
     assert parse_reply(reply) is None

@@ -161,6 +161,22 @@ def test_strict_accepts_right_answers_only(name: str) -> None:
             assert result.correct is (wanted == "right"), (wanted, response, result)
 
 
+@pytest.mark.parametrize(
+    ("options", "gold", "right", "wrong"),
+    [
+        ("separators=none", "alpha, beta", "alpha, beta", "beta"),
+        ('separators=["->"]', "alpha -> beta", "beta, alpha", "alpha"),
+    ],
+)
+def test_a_spec_may_name_other_separators(options: str, gold: str, right: str, wrong: str) -> None:
+    for strict in (False, True):
+        graded = [
+            grade(f"norm_phrase_set_match|{options}", f"\\boxed{{{text}}}", gold, strict=strict)
+            for text in (right, wrong)
+        ]
+        assert [result.correct for result in graded] == [True, False], (strict, graded)
+
+
 def test_a_spec_that_needs_a_judge_is_refused() -> None:
     with pytest.raises(ValueError, match="needs a judge"):
         grade("llm_abstention_checker", "x", "y")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -131,6 +132,22 @@ def test_other_tasks_of_the_same_names_and_other_adapters_are_refused(folder: Pa
     (adapter / "adapter_model.safetensors").write_bytes(b"trained further since")
     with pytest.raises(UserError, match=r"step_0010/bounded evaluated another adapter than .*step_0010: delete it"):
         load(folder)
+    shutil.rmtree(adapter)
+    assert all("warm" in run.evaluations for run in load(folder).runs), "evaluated once a seed"
+    warm = folder / "lambda0-seed1/warm"
+    warm.mkdir()
+    (warm / "adapter_model.safetensors").write_bytes(b"another warm start")
+    lacking = [run.name for run in load(folder).runs if "warm" not in run.evaluations]
+    assert lacking == ["lambda0-seed1"]
+
+
+def test_fewer_real_rows_than_asked_for_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two of twelve fit: the evaluation ends well and is not the twelve that were asked for."""
+    monkeypatch.setattr(proof, "_call", lambda command: evaluated(tmp_path / "base/real", [0], n=2) or 0)
+    steps = [step for step in proof.plan(proof.Settings(tmp_path, real=12)) if step.name == "real"]
+    monkeypatch.setattr(proof, "plan", lambda settings: steps)
+    with pytest.raises(UserError, match="only 2 real rows fit smollm2-135m: give --real 2"):
+        proof.run_all(proof.Settings(tmp_path, real=12), [])
 
 
 def test_unscored_rows_are_named_and_versions_of_the_code_too(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

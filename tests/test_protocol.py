@@ -80,7 +80,15 @@ def test_notes_never_exceed_the_budget(reply: str, budget: int) -> None:
 
 @pytest.mark.parametrize(
     ("reply", "notes"),
-    [("<think>long</think> Oslo ", "Oslo"), ("<think>never closed", ""), ("left over</think>\nOslo", "Oslo"), ("", "")],
+    [
+        ("<think>long</think> Oslo ", "Oslo"),
+        ("<think>never closed", ""),
+        ("left over</think>\nOslo", "Oslo"),
+        ("", ""),
+        ("<think>İstanbul, İzmir?</think>Oslo", "Oslo"),
+        ("İİ <think>x</think>Oslo", "İİ Oslo"),
+        ("İİ</think>Oslo", "Oslo"),
+    ],
 )
 def test_thinking_is_no_part_of_a_reply(reply: str, notes: str) -> None:
     rollout = NotesRollout(EPISODE.view, ProtocolConfig())

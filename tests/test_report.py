@@ -316,10 +316,18 @@ def test_a_training_run_has_its_curve(runs: Path, tmp_path: Path) -> None:
     (folder / "config.toml").write_text('env = "supersede"\nseed = 3\n', "utf-8")
     info = json.loads((runs / "copy_last/run.json").read_text("utf-8")) | {"adapter": "/else/where/trained/step_0002"}
     (runs / "copy_last/run.json").write_text(json.dumps(info), "utf-8")
-    (curve,) = Parts(report(tmp_path / "r.html", runs, folder)).blocks["figures"]["training"]
+    moved = report(tmp_path / "r.html", runs, folder)
+    (curve,) = Parts(moved).blocks["figures"]["training"]
     assert [step.get("correct") for step in curve["steps"]] == [0.25, 0.5, 0.75, None], "of the four that were scored"
     assert [(point["step"], point["label"]) for point in curve["checkpoints"]] == [(2, "runs/copy_last")]
     assert curve["seconds"] == 120
+    shutil.copytree(folder, tmp_path / "other" / "trained")
+    both = Parts(report(tmp_path / "r.html", runs, folder, tmp_path / "other")).blocks["figures"]["training"]
+    assert [len(curve["checkpoints"]) for curve in both] == [0, 0], "either could be meant"
+    shutil.copytree(folder, tmp_path / "where" / "trained")
+    three = report(tmp_path / "r.html", runs, folder, tmp_path / "other", tmp_path / "where")
+    found = {c["label"]: len(c["checkpoints"]) for c in Parts(three).blocks["figures"]["training"]}
+    assert found == {"trained": 0, "other/trained": 0, "where/trained": 1}
     alone = Parts(report(tmp_path / "r.html", folder))
     assert alone.tags["polyline"] == 4
     assert "seed" in alone.text

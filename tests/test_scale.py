@@ -61,6 +61,36 @@ def test_a_study_from_end_to_end(tmp_path: Path, capsys: pytest.CaptureFixture[s
     capsys.readouterr()
 
 
+def test_a_sampled_run_that_was_cut_inside_a_batch_ends_as_an_uninterrupted_one(tmp_path: Path) -> None:
+    policy = tiny_policy(WORDS, spread=0.1)
+    policy.model.save_pretrained(tmp_path / "model")
+    policy.tokenizer.save_pretrained(tmp_path / "model")
+    words = ["supersede", "--model", str(tmp_path / "model"), "--data", "train", "--preset", "quick", "--n", "5"]
+    words += [
+        "--samples",
+        "2",
+        "--temperature",
+        "1",
+        "--max-tokens",
+        "4",
+        "--batch-size",
+        "4",
+        "--out",
+        str(tmp_path / "out"),
+    ]
+    assert evaluation.main(words) == 0
+    file = tmp_path / "out/bounded/rows.jsonl"
+    whole = file.read_text("utf-8").splitlines(keepends=True)
+    file.write_text("".join(whole[:5]) + whole[5][:40], "utf-8")
+    assert evaluation.main(words) == 0
+
+    def lasting(lines: list[str]) -> list[tuple[str, int, str, list[str]]]:
+        return sorted((r["id"], r["sample"], r["answer"], r["notes"]) for r in map(json.loads, lines))
+
+    assert lasting(file.read_text("utf-8").splitlines()) == lasting(whole)
+    assert len({row[2] for row in lasting(whole)}) > 1, "sampled"
+
+
 def test_an_invalid_point_is_named_and_the_study_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     policy = tiny_policy(WORDS, window=200)
     policy.model.save_pretrained(tmp_path / "model")
@@ -79,6 +109,7 @@ def test_an_invalid_point_is_named_and_the_study_goes_on(tmp_path: Path, capsys:
         (["--data", "quik", "--", "--model", "m"], "did you mean 'quick'"),
         (["--data", "quick", "--factors", "25", "--", "--model", "m"], "25 is not between 1 and 24"),
         (["--data", "quick", "--", "--model", "m", "--budget", "9"], "--budget belongs before --"),
+        (["--data", "quick", "--", "--model", "m", "--system", "copy_last"], "--system belongs before --"),
         (["--data", "quick"], "name the model after --"),
     ],
 )

@@ -80,6 +80,7 @@ def test_what_vllm_would_not_serve_is_refused(trained: Path, capsys: pytest.Capt
     refused({"peft_type": "IA3"}, "not LORA")
     refused({"r": None}, "expected an object with the rank 'r'")
     refused({"base_model_name_or_path": None}, "names no base model: give --base")
+    refused({"base_model_name_or_path": "smollm2-135m"}, "own name for a model: give --base")
     file = adapter / "adapter_model.safetensors"
     whole = load_file(file)
     name = min(whole)

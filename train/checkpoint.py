@@ -33,6 +33,8 @@ from train.folders import ADAPTER_FILES, write_folder
 
 Phase = Literal["warm", "grpo"]
 LOGS = ("warm.jsonl", "metrics.jsonl", "rollouts.jsonl")
+VALIDATION = "validation*.jsonl"
+"""What train.validate keeps here."""
 STATE, TRAINER, FINAL = "state.json", "trainer.safetensors", "adapter"
 UNFINISHED = re.compile(r"\.(warm|warm_\d+|step_\d+|adapter)\.[^.]+")
 """Temporary folders of `write_folder`, of checkpoints that a killed process did not finish."""
@@ -103,6 +105,8 @@ class RunFolder:
         with writing(self.root):
             for name in LOGS:  # of a run that was killed before its first checkpoint
                 (self.root / name).unlink(missing_ok=True)
+            for file in self.root.glob(VALIDATION):  # of models that are no more
+                file.unlink()
 
     def describe(self, config_toml: str) -> None:
         """Say what the run was started or resumed with, and clear away what a killed writer left unfinished."""

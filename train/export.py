@@ -46,7 +46,7 @@ def export(adapter: Path, out: Path, base: str | None, dtype: str) -> None:
     config = read_config(adapter)
     if config.get("modules_to_save") or config.get("use_dora") or config.get("bias", "none") != "none":
         raise UserError(f"{adapter}: vLLM serves plain LoRA only; this adapter has extra modules, biases or DoRA")
-    config |= {"base_model_name_or_path": base_of(config, base, adapter), "inference_mode": True}
+    config |= {"base_model_name_or_path": _servable(base_of(config, base, adapter)), "inference_mode": True}
     tensors = read_weights(adapter, config)
     cast = {name: tensor.to(getattr(torch, DTYPES[dtype])).contiguous() for name, tensor in tensors.items()}
     broken = [name for name, tensor in cast.items() if not bool(tensor.isfinite().all())]
@@ -100,6 +100,15 @@ def base_of(config: dict[str, Any], base: str | None, adapter: Path) -> str:
     if not name:
         raise UserError(f"{adapter} names no base model: give --base")
     return str(name)
+
+
+def _servable(name: str) -> str:
+    """Raises `UserError` for the model that comes as a package: no server finds it by that name."""
+    from train.weights import SHIPPED
+
+    if name == SHIPPED:
+        raise UserError(f"{name} is this package's own name for a model: give --base, as the example in --help does")
+    return name
 
 
 def read_weights(adapter: Path, config: dict[str, Any]) -> dict[str, Tensor]:

@@ -8,6 +8,7 @@ Importing this loads no torch, so that `--help` and `--dry-run` answer at once.
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib import import_module
@@ -31,14 +32,14 @@ ENVIRONMENTS = {
 def _positive(section: object, *names: str) -> None:
     for name in names:
         value = getattr(section, name)
-        if value <= 0:
+        if not 0 < value < math.inf:  # not a number is neither
             raise UserError(f"{name} is {value}: give a positive number")
 
 
 def _not_negative(section: object, *names: str) -> None:
     for name in names:
         value = getattr(section, name)
-        if value < 0:
+        if not 0 <= value < math.inf:
             raise UserError(f"{name} is {value}: give 0 or more")
 
 

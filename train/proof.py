@@ -65,8 +65,13 @@ class Step:
     def done(self) -> bool:
         if not self.file.is_file() or (self.product is not None and not self.product.is_file()):
             return False
+        return self.lines >= self.rows
+
+    @property
+    def lines(self) -> int:
+        """Whole lines of `file`."""
         # bytes: texts may hold U+2028, which splitlines cuts at, and a killed writer may leave half a line
-        return self.file.read_bytes().count(b"\n") >= self.rows
+        return self.file.read_bytes().count(b"\n")
 
 
 def run_name(weight: float, seed: int) -> str:
@@ -155,6 +160,8 @@ def run_all(settings: Settings, only: Sequence[str]) -> int:
         print(f"[{number}/{len(steps)}] {step.run}: {step.name}\n  {_shown(step)}", flush=True)
         began = time.monotonic()
         code = _call([sys.executable, "-m", *step.command])
+        if not code and "--fitting" in step.command and 0 < step.lines < step.rows:
+            raise UserError(f"only {step.lines} real rows fit {settings.model}: give --real {step.lines}")
         if code or not step.done:
             print(f"proof: {step.run}, {step.name} ended with status {code}; the same command resumes", file=sys.stderr)
             return INTERRUPTED if code == INTERRUPTED else 1

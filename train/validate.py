@@ -58,7 +58,7 @@ def _run(options: argparse.Namespace) -> int:
     if options.n < 1 or not 0 <= options.temperature < 100:
         raise UserError(f"--n {options.n} --temperature {options.temperature:g}: give tasks and a temperature from 0")
     rows = validate(options.run, options.n, options.steps, options.temperature)
-    print(table(rows, options.n, options.temperature))
+    print(table(rows, len({row["id"] for row in rows}), options.temperature))
     if options.plot:
         draw(rows, options.plot)
     return 0

@@ -216,7 +216,7 @@ class Index:
         window with its whole vector however many there are.
         """
         self.prepare()
-        if not self._segments:
+        if not self._segments or top < 1:
             return []
         if vector is not None and self._dimensions and len(vector) != self._dimensions:
             raise BadVectors(f"the query has {len(vector)} numbers, the index {self._dimensions}")
