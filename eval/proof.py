@@ -278,11 +278,27 @@ def numbers(proof: Proof) -> dict[str, Any]:
             "real": {stage: _plain(e) for stage, e in one.real.items()},
             "tests": tests(proof, one),
         }
-    for weight in sorted({one.weight for one in proof.runs}):
+    return found | over_seeds(proof)
+
+
+SHARES = {"r_cur": "correct", "is_stale": "stale", "is_hedged": "hedged"}
+
+
+def over_seeds(proof: Proof) -> dict[str, dict[str, float]]:
+    """Comparisons over the seeds that have both sides: trained beside warm, and every lambda beside the smallest."""
+    found: dict[str, dict[str, float]] = {}
+    weights = sorted({one.weight for one in proof.runs}, reverse=True)
+    for weight in weights:
         arm = proof.arm(weight, "warm", "trained")
         if arm:
             warm, trained = ([run.evaluations[s] for run in arm] for s in ("warm", "trained"))
-            found[f"trained over warm, lambda {weight:g}"] = clustered(warm, trained)
+            found[f"trained over warm, lambda {weight:g}"] = {"seeds": len(arm)} | clustered(warm, trained)
+    least = {run.seed: run.evaluations["trained"] for run in proof.arm(weights[-1], "trained")} if weights else {}
+    for weight in weights[:-1]:
+        own = {run.seed: run.evaluations["trained"] for run in proof.arm(weight, "trained") if run.seed in least}
+        for key, name in SHARES.items() if own else ():
+            test = clustered([least[seed] for seed in own], list(own.values()), key)
+            found[f"lambda {weight:g} over lambda {weights[-1]:g}: {name}"] = {"seeds": len(own)} | test
     return found
 
 

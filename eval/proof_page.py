@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from eval.pictures import load_pyplot
-from eval.proof import Evaluation, Proof, Run, clustered, tests
+from eval.proof import Evaluation, Proof, Run, over_seeds, tests
 from supersede_env.diagnosis import DIAGNOSES
 
 
@@ -61,21 +61,8 @@ def _points(test: Mapping[str, float]) -> str:
 def _over_seeds(proof: Proof) -> list[str]:
     lines = ["### Over the seeds (permutation test clustered by episode)", ""]
     lines += ["| comparison | seeds | difference, points | p |", "|---|---|---|---|"]
-    weights = sorted({one.weight for one in proof.runs}, reverse=True)
-    for weight in weights:
-        arm = proof.arm(weight, "warm", "trained")
-        if arm:
-            warm, trained = ([run.evaluations[s] for run in arm] for s in ("warm", "trained"))
-            test = clustered(warm, trained)
-            lines.append(f"| trained over warm, lambda {weight:g} | {len(arm)} | {_points(test)} | {test['p']:.2g} |")
-    if len(weights) == 2:
-        with_term, without = ({r.seed: r for r in proof.arm(w, "trained")} for w in weights)
-        seeds = sorted(set(with_term) & set(without))
-        for key, name in (("r_cur", "correct"), ("is_stale", "stale"), ("is_hedged", "hedged")) if seeds else ():
-            sides = [[arm[s].evaluations["trained"] for s in seeds] for arm in (without, with_term)]
-            test = clustered(sides[0], sides[1], key)
-            label = f"lambda {weights[0]:g} over lambda {weights[1]:g}: {name}"
-            lines.append(f"| {label} | {len(seeds)} | {_points(test)} | {test['p']:.2g} |")
+    for label, test in over_seeds(proof).items():
+        lines.append(f"| {label} | {test['seeds']:.0f} | {_points(test)} | {test['p']:.2g} |")
     return [*lines, ""]
 
 

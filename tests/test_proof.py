@@ -82,6 +82,14 @@ def test_the_page_and_its_numbers(folder: Path, tmp_path: Path, capsys: pytest.C
     assert "| lambda 0.5 step 10 | 12 | " in page
     written = json.loads((tmp_path / "page/result.json").read_text("utf-8"))
     assert written == json.loads(json.dumps(numbers(load(folder))))
+    assert "| lambda 0.5 over lambda 0: stale | 2 | +0.0 " in page
+    evaluated(folder / "lambda1-seed0/eval/trained", list(range(10)))
+    assert evaluation.main(["proof", str(folder), "--out", str(tmp_path / "page/result.v2")]) == 0
+    page = capsys.readouterr().out
+    assert "| lambda 1 over lambda 0: correct | 1 | +8.3 " in page
+    assert "| lambda 0.5 over lambda 0: correct | 2 | +0.0 " in page
+    three = json.loads((tmp_path / "page/result.v2.json").read_text("utf-8"))
+    assert three["lambda 1 over lambda 0: correct"]["seeds"] == 1
     assert (tmp_path / "page/result.png").stat().st_size > 10_000
 
 
