@@ -32,7 +32,7 @@ from train.local_config import LocalConfig, LoraSettings, WarmStart, load_config
 from train.optimizer import MasterAdamW
 from train.policy import LocalPolicy
 from train.rollouts import play
-from train.supersede import SupersedeTask, memory_counts, oracle_examples, turn_credits
+from train.supersede import SupersedePlay, SupersedeTask, memory_counts, oracle_examples, turn_credits
 
 WORDS = ["Oslo", "Rome", "Paris", "Lima", "none"]
 
@@ -236,9 +236,27 @@ def test_counts_tell_writing_a_new_value_from_keeping_a_known_one() -> None:
 
 def test_a_turn_is_not_blamed_for_what_was_lost_before_it() -> None:
     values = [None, "Oslo", "Oslo", "Oslo", "Rome", "Rome"]
-    assert turn_credits(values, [None, True, False, False, False, False]) == (None, 1.0, 0.0, None, 0.0, None)
-    assert turn_credits(values, [None, False, True, True, True, True]) == (None, 0.0, None, 1.0, 1.0, 1.0)
-    assert turn_credits(values, []) == ()
+    none = [False] * 6
+    assert turn_credits(values, [None, True, False, False, False, False], none, 0.5) == (None, 1, 0, None, 0, None)
+    assert turn_credits(values, [None, False, True, True, True, True], none, 0.5) == (None, 0, None, 1, 1, 1)
+    assert turn_credits(values, [], [], 0.5) == ()
+
+
+def test_an_old_value_beside_the_new_one_costs_what_a_stale_answer_costs() -> None:
+    row = record(2, 3, gold="Rome", stale=["Oslo"])
+    values = ["Oslo", "Rome", "Rome"]
+
+    def credits(notes: list[str], **changes: Any) -> tuple[float | None, ...]:
+        play = SupersedePlay(Episode.from_record(row | changes), LocalConfig(stale_weight=0.25), values)
+        for reply in (*notes, "Rome"):
+            play.step(reply)
+        assert play.result().counts["outdated"] == (0 if changes else 2 * notes[1].count("Oslo"))
+        return play.result().credits
+
+    assert credits(["Oslo", "Rome, Oslo before", "Rome, Oslo before"]) == (1, 0.75, 0.75, None)
+    assert credits(["Oslo", "Oslo", "Oslo"]) == (1, -0.25, None, None)
+    assert credits(["Oslo", "Rome", "Rome"]) == (1, 1, 1, None)
+    assert credits(["Oslo", "Rome, Oslo before", "Rome, Oslo"], asks="previous") == (1, 1, 1, None), "asked for"
 
 
 def test_further_rounds_are_played_until_enough_groups_vary(tmp_path: Path) -> None:

@@ -122,7 +122,9 @@ class SupersedePlay:
         counts = {"over_window": 0, "overflows": outcome.overflows, "empty_notes": outcome.empty_notes}
         counts |= memory_counts(self.values, holds)
         record |= {"reward": reward, "verdict": grade.verdict, "gold": self.episode.gold, **outcome.to_record()}
-        credits = turn_credits(self.values, holds)
+        superseded = self._superseded(outcome)
+        counts["outdated"] = sum(superseded)
+        credits = turn_credits(self.values, holds, superseded, config.stale_weight)
         credits += (None,) * (outcome.turns - len(credits))  # the answer has none
         return Result(reward, grade.verdict, record, credits, counts)
 
@@ -136,16 +138,33 @@ class SupersedePlay:
             for notes, value in zip(outcome.notes, self.values, strict=True)
         ]
 
+    def _superseded(self, outcome: Outcome) -> list[bool]:
+        """For each notes turn: does a value stand in the notes that was true before and is not now? Never where more
+        than the current value is asked for: there it belongs into them."""
+        if self.episode.asks != "current":
+            return [False] * len(outcome.notes)
+        return [
+            any(mentions_value(notes, old) for old in {*self.values[:i]} - {None, value} if old)
+            for i, (notes, value) in enumerate(zip(outcome.notes, self.values, strict=False))
+        ]
 
-def turn_credits(values: Sequence[str | None], holds: Sequence[bool | None]) -> tuple[float | None, ...]:
-    """The credit of each notes turn: 1 when the notes hold the current value after it, 0 when not, and None for a turn
-    that could do nothing about it: nothing was told yet, or it was lost before and the session does not tell it.
 
-    A turn is compared with its group's others at the same place (`train.grpo.turn_advantages`): without the last rule
-    most of those that a keeper is compared with would have had nothing to keep.
+def turn_credits(
+    values: Sequence[str | None], holds: Sequence[bool | None], superseded: Sequence[bool], stale_weight: float
+) -> tuple[float | None, ...]:
+    """The credit of each notes turn, in the reward's own terms: 1 when the notes hold the current value after it, less
+    `stale_weight` when they hold a superseded one. None for a turn that could do nothing about it: nothing was told yet,
+    or it was lost before and the session does not tell it.
+
+    Without the second part notes grow until they hold old and new values and are cut. A turn is compared with its
+    group's others at the same place (`train.grpo.turn_advantages`): without the last rule most of those that a keeper
+    is compared with would have had nothing to keep.
     """
     told = _told(values)
-    return tuple(None if held is None or not (told[i] or holds[i - 1]) else float(held) for i, held in enumerate(holds))
+    return tuple(
+        None if held is None or not (told[i] or holds[i - 1]) else held - stale_weight * superseded[i]
+        for i, held in enumerate(holds)
+    )
 
 
 def memory_counts(values: Sequence[str | None], holds: Sequence[bool | None]) -> dict[str, int]:
