@@ -153,8 +153,8 @@ def turn_credits(
     values: Sequence[str | None], holds: Sequence[bool | None], superseded: Sequence[bool], stale_weight: float
 ) -> tuple[float | None, ...]:
     """The credit of each notes turn, in the reward's own terms: 1 when the notes hold the current value after it, less
-    `stale_weight` when they hold a superseded one. None for a turn that could do nothing about it: nothing was told yet,
-    or it was lost before and the session does not tell it.
+    `stale_weight` when they hold a superseded one. None for a turn that could do nothing about it: nothing was told
+    yet, or it was lost before and the session does not tell it.
 
     Without the second part notes grow until they hold old and new values and are cut. A turn is compared with its
     group's others at the same place (`train.grpo.turn_advantages`): without the last rule most of those that a keeper
