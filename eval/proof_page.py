@@ -155,26 +155,42 @@ def _training(proof: Proof) -> list[str]:
 
 
 def plot(proof: Proof, file: Path) -> None:
-    """Validation accuracy by GRPO step, and training reward: the mean over seeds with the range as a band."""
+    """Validation accuracy by GRPO step, and what became of the training rollouts: the mean over seeds with the range as
+    a band. Rewards are not drawn: they mean something else under another lambda."""
     pyplot = load_pyplot("--out")
-    figure, (left, right) = pyplot.subplots(1, 2, figsize=(11, 4))
+    figure, (left, *others) = pyplot.subplots(1, 3, figsize=(14, 4), sharey=True)
     for weight, colour in zip(
         sorted({one.weight for one in proof.runs}, reverse=True), ("#4878a8", "#c0504d", "#777"), strict=False
     ):
         curves = [_curve(one) for one in proof.arm(weight, "warm", "trained")]
         _band(left, curves, colour, f"lambda {weight:g}")
-        rewards = [[(row["step"], row["reward"]) for row in one.metrics] for one in proof.arm(weight)]
-        _band(right, [_smoothed(points) for points in rewards if points], colour, f"lambda {weight:g}")
+        for axis, verdict in zip(others, TRAINING, strict=True):
+            shares = [_shares(one, verdict) for one in proof.arm(weight)]
+            _band(axis, [_smoothed(points) for points in shares if points], colour, f"lambda {weight:g}")
     for name, style in (("bounded", ":"), ("full", "--")):
         if name in proof.base:
             left.axhline(proof.base[name].accuracy, color="#555", linestyle=style, label=f"base {name}")
-    left.set(xlabel="GRPO step (0: warm start)", ylabel="validation episodes correct", ylim=(0, 1))
-    right.set(xlabel="GRPO step", ylabel="training reward (mean of 5 steps)")
-    for axis in (left, right):
-        axis.legend()
+    left.set(xlabel="GRPO step (0: warm start)", title="validation episodes: correct")
+    left.set_ylim(bottom=0)
+    left.yaxis.set_major_formatter("{x:.0%}")
+    for axis, verdict in zip(others, TRAINING, strict=True):
+        axis.set(xlabel="GRPO step", title=f"training rollouts: {verdict} (mean of 5 steps)")
+    for axis in (left, *others):
+        if axis.has_data():
+            axis.legend()
     figure.tight_layout()
     figure.savefig(file, dpi=120)
     pyplot.close(figure)
+
+
+TRAINING = ("correct", "stale")
+"""Verdicts on training rollouts that are drawn."""
+
+
+def _shares(one: Run, verdict: str) -> list[tuple[float, float]]:
+    """(step, share of the scored rollouts with this verdict)."""
+    counts = [(row["step"], row.get("verdicts") or {}) for row in one.metrics]
+    return [(step, found.get(verdict, 0) / total) for step, found in counts if (total := sum(found.values()))]
 
 
 def _curve(one: Run) -> list[tuple[float, float]]:
@@ -190,11 +206,10 @@ def _curve(one: Run) -> list[tuple[float, float]]:
     return sorted(points)
 
 
-def _smoothed(points: Sequence[tuple[float, float | None]], width: int = 5) -> list[tuple[float, float]]:
-    values = [(step, value) for step, value in points if value is not None]
+def _smoothed(points: Sequence[tuple[float, float]], width: int = 5) -> list[tuple[float, float]]:
     return [
-        (step, sum(v for _, v in values[max(0, i - width + 1) : i + 1]) / min(i + 1, width))
-        for i, (step, _) in enumerate(values)
+        (step, sum(v for _, v in points[max(0, i - width + 1) : i + 1]) / min(i + 1, width))
+        for i, (step, _) in enumerate(points)
     ]
 
 
