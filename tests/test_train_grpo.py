@@ -7,6 +7,7 @@ import math
 import pytest
 import torch
 
+from rewards.errors import UserError
 from tests.tiny import tiny_policy
 from train.grpo import Normalisation, advantages, kl_to_base, policy_loss, turn_advantages
 from train.local_config import LoraSettings
@@ -96,6 +97,17 @@ def test_gradient_of_the_batch_equals_a_float64_reference() -> None:
         torch.testing.assert_close(ours.double(), parameter.grad, atol=2e-7, rtol=1e-4)
         compared += int(parameter.grad.abs().max() > 1e-4)
     assert compared == len(parameters)
+
+
+def test_a_gradient_that_is_not_finite_changes_no_weight() -> None:
+    weight = torch.nn.Parameter(torch.ones(2))
+    optimizer = MasterAdamW({"w": weight}, lr=1.0)
+    weight.grad = torch.tensor([1.0, float("inf")])
+    optimizer.collect()
+    with pytest.raises(UserError, match="the gradient is not finite any more"):
+        optimizer.apply(1.0)
+    assert torch.equal(optimizer.masters["w"], torch.ones(2))
+    assert torch.equal(weight.detach(), torch.ones(2))
 
 
 def test_the_clipped_loss_equals_its_definition() -> None:

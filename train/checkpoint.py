@@ -29,7 +29,7 @@ from torch import Tensor
 
 from rewards import strict_json
 from rewards.errors import UserError
-from train.folders import ADAPTER_FILES, write_folder
+from train.folders import ADAPTER_FILES, on_disk, write_folder
 
 Phase = Literal["warm", "grpo"]
 LOGS = ("warm.jsonl", "metrics.jsonl", "rollouts.jsonl")
@@ -135,6 +135,9 @@ class RunFolder:
 
         folder = self.root / name
         with writing(folder):
+            for log in LOGS:  # a checkpoint must not outlive the lines that it counts
+                if (self.root / log).is_file():
+                    on_disk(self.root / log)
             write_folder(folder, write)
         for checkpoint in self.checkpoints():
             if checkpoint.folder != folder:

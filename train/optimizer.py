@@ -6,6 +6,7 @@ fp32, masters are updated in fp32, and the model gets them rounded.
 
 from __future__ import annotations
 
+import math
 import signal
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
@@ -61,8 +62,13 @@ class MasterAdamW:
                 parameter.grad = None
 
     def apply(self, max_norm: float) -> float:
-        """One update with the collected gradients. Returns their norm before clipping."""
+        """One update with the collected gradients. Returns their norm before clipping. Raises `UserError` for a norm
+        that is not finite, and changes nothing: it would make every weight not a number."""
         norm = float(nn.utils.clip_grad_norm_(self.masters.values(), max_norm))
+        if not math.isfinite(norm):
+            raise UserError(
+                "the gradient is not finite any more; what was saved stands, and a new run needs a lower lr or kl_weight"
+            )
         self._adamw.step()
         self._adamw.zero_grad()
         self._publish()
