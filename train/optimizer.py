@@ -67,7 +67,7 @@ class MasterAdamW:
         norm = float(nn.utils.clip_grad_norm_(self.masters.values(), max_norm))
         if not math.isfinite(norm):
             raise UserError(
-                "the gradient is not finite any more; what was saved stands, and a new run needs a lower lr or kl_weight"
+                "the gradient is not finite any more; what was saved stands; a new run needs a lower lr or kl_weight"
             )
         self._adamw.step()
         self._adamw.zero_grad()
