@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterable
 from importlib.util import find_spec
 from pathlib import Path
+from sys import intern
 from typing import Any
 
 import numpy as np
@@ -119,7 +120,8 @@ def _bm25s(texts: Iterable[str]) -> Callable[[str], Any] | None:
     from lme_v2_env.memory.slices import words
 
     index = bm25s.BM25(method="lucene", k1=1.5, b=0.75)
-    index.index([words(text) for text in texts], show_progress=False)
+    # interned: 60,000 pages have 200 million words, and a text of its own for each would take 10 GB
+    index.index([list(map(intern, words(text))) for text in texts], show_progress=False)
     return lambda question: index.retrieve([words(question)], k=100, show_progress=False)
 
 
