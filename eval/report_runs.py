@@ -133,10 +133,6 @@ LARGEST = 1e15
 def load(folders: Sequence[Path]) -> Loaded:
     """Read and check everything. Raises `UserError` that names folder, file and line."""
     places = [place for folder in folders for place in _places(folder)]
-    same = [place.resolve() for place in places]  # by another path, too
-    twice = [place for place, real in zip(places, same, strict=True) if same.count(real) > 1]
-    if twice:
-        raise UserError(f"{min(twice)} is given twice")
     names = labels(places)
     evaluated = [_evaluated(place, name) for place, name in zip(places, names, strict=True) if _is_run(place)]
     trained = [_trained(place, name) for place, name in zip(places, names, strict=True) if not _is_run(place)]
@@ -170,7 +166,11 @@ def _places(folder: Path) -> list[Path]:
 
 def labels(folders: Sequence[Path]) -> list[str]:
     """Names that tell the folders apart: below what they have in common, or, where that is long, the shortest ends of
-    their paths; of one folder alone its last two parts."""
+    their paths; of one folder alone its last two parts. Raises `UserError` for a folder that is given twice."""
+    same = [folder.resolve() for folder in folders]  # by another path, too
+    twice = [folder for folder, real in zip(folders, same, strict=True) if same.count(real) > 1]
+    if twice:
+        raise UserError(f"{min(twice)} is given twice")
     if len(folders) > 1:
         shared = len(os.path.commonpath(folders).strip("/").split("/")) + 1
         below = [folder.parts[shared:] or folder.parts[-1:] for folder in folders]

@@ -352,6 +352,12 @@ def test_line_separators_inside_an_answer_are_no_line_ends(write: Writer) -> Non
     assert compare.run([a, b]) == 0
 
 
+def test_the_table_refuses_a_run_that_is_given_twice(write: Writer, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = write("a", [])
+    assert table.run([folder, folder]) == 2
+    assert "is given twice" in capsys.readouterr().err
+
+
 def test_seeded_output_is_repeatable(write: Writer, capsys: pytest.CaptureFixture[str]) -> None:
     rng = np.random.default_rng(0)
     runs = [write(name, [row(i, bool(rng.random() < 0.5)) for i in range(40)]) for name in "ab"]
