@@ -119,9 +119,8 @@ def load(folder: Path) -> Proof:
     runs = [_run(place) for place in sorted(folder.glob("lambda*-seed*"))]
     if not base and not runs:
         raise UserError(f"{folder} holds no part of the proof: python -m train.proof run --out {folder}")
-    for (
-        one
-    ) in runs:  # the warm start does not depend on lambda: it is evaluated once a seed, where the bytes are the same
+    # the warm start does not depend on lambda: it is evaluated once a seed, where the bytes are the same
+    for one in runs:
         own = folder / one.name / "warm"
         weights = adapter_sha256(str(own)) if (own / ADAPTER_FILES[0]).is_file() else None
         for other in runs:

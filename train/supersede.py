@@ -144,7 +144,7 @@ class SupersedePlay:
         if self.episode.asks != "current":
             return [False] * len(outcome.notes)
         return [
-            any(mentions_value(notes, old) for old in {*self.values[:i]} - {None, value} if old)
+            value is not None and any(mentions_value(notes, old) for old in {*self.values[:i]} - {value} if old)
             for i, (notes, value) in enumerate(zip(outcome.notes, self.values, strict=False))
         ]
 
