@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 import torch
@@ -96,7 +96,7 @@ def test_reward_improves_on_a_bandit(tmp_path: Path) -> None:
 
 
 def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    warm = {"data": DataConfig(data="train", preset="quick"), "warm_start": WarmStart(steps=3, episodes=1, lr=0.01)}
+    warm = {"data": DataConfig(data="train", preset="quick"), "warm_start": WarmStart(3, 1, 0.01, "linear")}
     monkeypatch.setattr("train.supersede.grade_answer", coin)
     whole = bandit(tmp_path, "whole", steps=5, **warm)
     assert train(whole, even_policy()) == 0
@@ -113,6 +113,21 @@ def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path: Path, monkeypatch: 
             assert all(torch.equal(adapter(config, name)[k], v) for k, v in adapter(whole, name).items())
     assert any(row["loss"] for row in metrics(whole)), "the comparison needs steps that learned"
     assert not torch.equal(*(adapter(whole, n)[min(adapter(whole))] for n in ("warm", "adapter")))
+
+
+def test_a_linear_schedule_halves_the_second_of_two_warm_steps(tmp_path: Path) -> None:
+    last = {}
+    schedules: tuple[Literal["constant", "linear"], ...] = ("constant", "linear")
+    for schedule in schedules:
+        warm = WarmStart(steps=2, episodes=1, lr=0.01, schedule=schedule)
+        data = DataConfig(data="train", preset="quick")
+        config = bandit(tmp_path, schedule, steps=0, checkpoint_every=1, data=data, warm_start=warm)
+        assert train(config, even_policy()) == 0
+        first, second = (adapter(config, name) for name in ("warm_0001", "warm"))
+        last[schedule] = torch.cat([(second[name] - first[name]).flatten() for name in first])
+        assert [row["lr"] for row in metrics(config, "warm.jsonl")] == [warm.lr_of(0), warm.lr_of(1)]
+    assert last["constant"].abs().max() > 0.001
+    torch.testing.assert_close(last["linear"], last["constant"] / 2, rtol=1e-3, atol=1e-6)
 
 
 class Killed(BaseException):

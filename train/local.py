@@ -193,7 +193,8 @@ class Trainer:
         return path
 
     def _lr(self) -> float:
-        return self.config.warm_start.lr if self.position.phase == "warm" else self.config.lr
+        """Learning rate of the step that comes next."""
+        return self.config.warm_start.lr_of(self.position.step) if self.position.phase == "warm" else self.config.lr
 
     def _warm_step(self, step: int) -> dict[str, Any]:
         began = time.monotonic()
@@ -205,12 +206,15 @@ class Trainer:
         count = sum(map(len, replies))
         loss = self._backward(prompts, replies, lambda rows, logprobs: -torch.cat(logprobs).sum() / count, 1.0)
         with uninterrupted():
+            lr = self._lr()
+            self.optimizer.set_lr(lr)
             norm = self.optimizer.apply(config.max_grad_norm)
             seconds = time.monotonic() - began
             tokens = count + sum(map(len, prompts))
             row = {
                 "step": step + 1,
                 "loss": loss,
+                "lr": lr,
                 "grad_norm": norm,
                 "examples": len(examples),
                 "reply_tokens": count,

@@ -70,16 +70,23 @@ class WarmStart:
     Attributes:
         steps: how many; 0 leaves the warm start out.
         episodes: tasks a step; each gives an example a turn.
-        lr: learning rate (AdamW, constant).
+        lr: learning rate (AdamW) of the first step.
+        schedule: of the learning rate: `constant`, or `linear` from `lr` down to `lr / steps` in the last step, with
+            which the warm start depends less on the few episodes that it saw last.
     """
 
     steps: int = 0
     episodes: int = 2
     lr: float = 5e-4
+    schedule: Literal["constant", "linear"] = "constant"
 
     def __post_init__(self) -> None:
         _not_negative(self, "steps")
         _positive(self, "episodes", "lr")
+
+    def lr_of(self, step: int) -> float:
+        """The learning rate of step `step`, counted from 0."""
+        return self.lr if self.schedule == "constant" else self.lr * (self.steps - step) / self.steps
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,7 @@ def adapter_parameters(model: nn.Module) -> dict[str, nn.Parameter]:
 
 
 class MasterAdamW:
-    """AdamW with constant learning rate over fp32 masters of a model's trainable parameters."""
+    """AdamW over fp32 masters of a model's trainable parameters."""
 
     def __init__(self, parameters: Mapping[str, nn.Parameter], lr: float, weight_decay: float = 0.0) -> None:
         self.parameters = dict(parameters)
@@ -52,6 +52,11 @@ class MasterAdamW:
     def restart(self, lr: float) -> None:
         """Forget the moments and go on with another learning rate."""
         self._adamw = torch.optim.AdamW(self.masters.values(), lr=lr, weight_decay=self._weight_decay)
+
+    def set_lr(self, lr: float) -> None:
+        """The learning rate of the updates that follow."""
+        for group in self._adamw.param_groups:
+            group["lr"] = lr
 
     def collect(self) -> None:
         """Add the model's gradients of one micro-batch to the masters' and clear them."""
