@@ -12,6 +12,9 @@ from tests.tiny import tiny_policy
 from train.grpo import Normalisation, advantages, kl_to_base, policy_loss, turn_advantages
 from train.local_config import LoraSettings
 from train.optimizer import MasterAdamW, adapter_parameters, add_adapter
+from train.policy import Completion
+from train.rollouts import Played, group_advantages
+from train.tasks import Result
 
 WORDS = [f"w{i}" for i in range(30)]
 
@@ -48,6 +51,19 @@ def test_a_turn_is_judged_beside_the_same_turn_of_its_group() -> None:
     same = [0.0, 0.0, None]
     assert turn_advantages(same, credits, turns) is None
     assert turn_advantages(same, credits, turns, turn_weight=1.0) == [[0.5, 0, 0], [-0.5, 0, 0], [0.0]]
+
+
+def test_a_reply_that_the_token_limit_cut_earns_no_credit() -> None:
+    def rollout(credit: float | None, finished: bool) -> Played:
+        return Played((Completion("notes", (1,), (2,), (-0.5,), finished),), Result(0.0, "wrong", {}, (credit,)))
+
+    group = [rollout(1.0, True), rollout(1.0, False), rollout(-0.5, False), rollout(None, False)]
+    rows = group_advantages(group, "none", 1.0)
+    assert rows is not None
+    assert [advantage for [advantage] in rows] == pytest.approx([5 / 6, -1 / 6, -4 / 6, 0.0])
+    assert group_advantages([rollout(1.0, True)] * 2, "none", 1.0) is None
+    without = Played(group[0].turns, Result(1.0, "correct", {}))
+    assert group_advantages([without, group[1]], "none", 1.0) == [[0.5], [-0.5]]
 
 
 def test_kl_and_its_gradient_equal_their_definition() -> None:

@@ -22,12 +22,12 @@ import torch
 from rewards.errors import UserError
 from train import curriculum
 from train.checkpoint import Checkpoint, Phase, Position, RunFolder, write_adapter
-from train.grpo import kl_to_base, policy_loss, turn_advantages
+from train.grpo import kl_to_base, policy_loss
 from train.local_config import MAY_CHANGE, EngineConfig, LocalConfig, load_config
 from train.optimizer import MasterAdamW, adapter_parameters, add_adapter, uninterrupted
 from train.policy import Ids, LocalPolicy
 from train.progress import Reporter
-from train.rollouts import Played, play
+from train.rollouts import Played, group_advantages, play
 from train.tasks import OVER_WINDOW, load_tasks, total_counts
 
 __all__ = ["LocalConfig", "load_config", "run", "train"]
@@ -292,13 +292,7 @@ class Trainer:
         return stage, groups
 
     def _advantages(self, group: Sequence[Played]) -> list[list[float]] | None:
-        return turn_advantages(
-            [one.result.reward for one in group],
-            [one.result.credits for one in group],
-            [len(one.turns) for one in group],
-            self.config.normalisation,
-            self.config.turn_weight,
-        )
+        return group_advantages(group, self.config.normalisation, self.config.turn_weight)
 
     def _learn(self, rollouts: Sequence[Sequence[Sample]]) -> dict[str, Any]:
         """Collect the gradient of one batch; with several `updates`, apply all but the last share's."""

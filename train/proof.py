@@ -33,6 +33,8 @@ EPISODES_APART = 10_000
 """Seed s trains on generated episodes from s times this number: no two runs share one."""
 RULES = ("no_memory", "copy_last", "oracle_notes")
 """Note-takers that are no model: the base model answers from their notes."""
+VALIDATION_FROM = 1_000
+"""First validation seed: episodes before it were played with earlier configurations (docs/results/README.md)."""
 CHECKPOINT_N = 100
 """Validation episodes at each checkpoint; the ends of a run get all `n`."""
 
@@ -141,8 +143,8 @@ def _evaluation(
     words = ["eval", "supersede", "--model", settings.model, "--wording", protocol.wording]
     words += ["--budget", str(protocol.budget), "--max-tokens", str(config.max_notes_tokens)]
     words += [] if protocol.show_dates else ["--no-dates"]
-    data = ["--data", "oracle", "--fitting"] if real else ["--data", "validation", "--preset", str(config.data.preset)]
-    words += [*data, "--n", str(count), "--condition", condition]
+    generated = ["--data", "validation", "--preset", str(config.data.preset), "--first-seed", str(VALIDATION_FROM)]
+    words += [*(["--data", "oracle", "--fitting"] if real else generated), "--n", str(count), "--condition", condition]
     words += ["--batch-size", "8" if real else "50", "--out", str(out)]
     words += ["--adapter", str(adapter)] if adapter else []
     words += ["--system", system] if system != "notes" else []

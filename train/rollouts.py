@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
+from train.grpo import Normalisation, turn_advantages
 from train.policy import Completion, LocalPolicy
 from train.tasks import Play, Result
 
@@ -56,3 +57,24 @@ def play(policy: LocalPolicy, plays: Sequence[Play], *, temperature: float, seed
 def derive(name: str) -> int:
     """A 63-bit seed from a name, so that no random state needs to be saved to resume a run."""
     return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big") >> 1
+
+
+def group_advantages(
+    group: Sequence[Played], normalisation: Normalisation, turn_weight: float
+) -> list[list[float]] | None:
+    """`turn_advantages` of a group of rollouts. A reply that the token limit cut earns no credit above 0: otherwise
+    replies grow with turn credit until most are cut, for what is said early in them counts all the same
+    (docs/results/README.md)."""
+    return turn_advantages(
+        [one.result.reward for one in group],
+        [_ended_credits(one) for one in group],
+        [len(one.turns) for one in group],
+        normalisation,
+        turn_weight,
+    )
+
+
+def _ended_credits(one: Played) -> list[float | None]:
+    # a rollout may have credits for none of its turns
+    pairs = zip(one.result.credits, one.turns, strict=False)
+    return [credit if credit is None or turn.finished else min(credit, 0.0) for credit, turn in pairs]
