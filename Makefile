@@ -25,7 +25,7 @@ help:
 	@echo "make test    set up both verifiers versions, then lint, type-check and test (under 20 minutes)"
 	@echo "make docs-check   the long commands of README and docs too, as written (about 10 minutes)"
 	@echo "make hub-check    both Hub packages built, installed and run in fresh environments (docs/hub.md)"
-	@echo "make proof   three seeds x two lambdas, about half an hour each on 2 cores; resumes (docs/results)"
+	@echo "make proof   three seeds x two lambdas, about an hour each on 2 cores; resumes (docs/results)"
 	@echo "make setup   the virtual environment in .venv only"
 	@echo "make clean   remove the environments (runs/ stays)"
 
