@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import sys
 from collections.abc import Callable
 from importlib import import_module
 
-from rewards.commands import INTERRUPTED, usage
+from rewards.commands import leave, usage
 from rewards.errors import UserError, refuse_unknown
 from train.hub_spec import refuse_beside
 
@@ -52,11 +50,4 @@ def main(args: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    # `timeout`, a batch system or a container says SIGTERM: end as on Ctrl-C, so that no evaluator goes on alone
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    status = main(sys.argv[1:])
-    if status == INTERRUPTED:
-        # an ordinary exit waits for threads, which may wait for a server; all that counts is on disk already
-        sys.stdout.flush()
-        os._exit(status)
-    sys.exit(status)
+    leave(lambda: main(sys.argv[1:]))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
@@ -89,3 +90,17 @@ def answered(name: str, command: Callable[[], int], resume: str = "the same comm
     else:
         return status
     return 2
+
+
+def leave(program: Callable[[], int]) -> NoReturn:
+    """Run a whole program and end the process with its exit status.
+
+    SIGTERM (`timeout`, a batch system, a container) ends it as Ctrl-C does. After either, threads are not waited for as
+    an ordinary exit would: they may wait for a server, and all that counts is on disk already.
+    """
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    status = program()
+    if status == INTERRUPTED:
+        sys.stdout.flush()
+        os._exit(status)
+    sys.exit(status)

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +28,7 @@ from train.lme_v2 import LmeV2Task, LmeV2Tasks
 from train.lme_v2_config import LmeV2Config
 from train.local import train
 from train.local_config import LoraSettings, WarmStart, load_config
+from train.prime import to_toml
 
 WORDS = ["keep(t1:1)", "keep(t2:1)", "keep(t3:0)", "open(t1)"]
 
@@ -81,6 +86,33 @@ def test_a_reader_that_fails_leaves_rollouts_unscored_and_its_key_nowhere(
     assert re.search(r"reward 1.000, (\d+)/\1 correct \(\d+ unscored\)", said)
     files = [file.read_bytes() for file in Path(config.output).rglob("*") if file.is_file()]
     assert not [data for data in (*files, said.encode()) if b"canary" in data]
+
+
+def test_a_terminated_run_does_not_wait_for_a_reader_that_hangs_and_resumes(
+    config: LmeV2Config, tmp_path: Path
+) -> None:
+    policy = tiny_policy(WORDS, spread=0.1, window=1024)
+    policy.model.save_pretrained(tmp_path / "model")
+    policy.tokenizer.save_pretrained(tmp_path / "model")
+    hangs = lambda messages, count: "hang" if count > 16 else None  # noqa: E731  from the second step on
+    with HostileEndpoint(lambda messages: "\\boxed{100}", hangs, patience=60) as endpoint:
+        reader = ReaderConfig(reader="m", base_url=endpoint.url)
+        config = replace(config, model=str(tmp_path / "model"), steps=2, checkpoint_every=5, reader=reader)
+        file = tmp_path / "run.toml"
+        file.write_text(to_toml(asdict(config)), "utf-8")
+        command = [sys.executable, "-m", "train.cli", "train", "--env", "lme-v2", "--engine", "local"]
+        command += ["--config", str(file)]
+        process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
+        deadline = time.monotonic() + 60
+        while endpoint.count < 20:
+            assert time.monotonic() < deadline, "the run did not get to its hanging requests"
+            time.sleep(0.02)
+        process.send_signal(signal.SIGTERM)
+        _, error = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert b"interrupted after grpo step 1; resume with" in error
+    assert train(replace(config, steps=1, resume=True), policy) == 0
+    assert [row["step"] for row in metrics(config)] == [1], "the step that was done is kept"
 
 
 def test_a_step_of_which_nothing_is_scored_ends_the_run_and_it_resumes(

@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 import difflib
 import shutil
-import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import NoReturn
 
-from rewards.commands import Parser, answered
+from rewards.commands import Parser, answered, leave
 from rewards.errors import UserError
 from train.hub_spec import refuse_beside
 
@@ -54,7 +54,7 @@ def parser() -> Parser:
 
 
 def main(args: Sequence[str] | None = None) -> int:
-    """Entry point of the console script `prime-rl`."""
+    """The exit status of `prime-rl ARGS`."""
     options, overrides = parser().parse_known_args(args)
     return answered("prime-rl", lambda: _train(options, overrides))
 
@@ -99,5 +99,10 @@ def _refuse_misspelt(word: str) -> None:
         raise UserError(f"unknown option '{word}'; did you mean '{near[0]}'?")
 
 
+def entry() -> NoReturn:
+    """The console script `prime-rl`."""
+    leave(main)
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    entry()

@@ -110,16 +110,18 @@ class MasterAdamW:
 
 @contextmanager
 def uninterrupted() -> Generator[None]:
-    """Hold back Ctrl-C until the block is done, so that weights, counters and files always agree."""
-    held: list[tuple[int, Any]] = []
+    """Hold back Ctrl-C and SIGTERM until the block is done, so that weights, counters and files always agree."""
+    held: list[int] = []
+    numbers = (signal.SIGINT, signal.SIGTERM)
     try:
-        before = signal.signal(signal.SIGINT, lambda number, frame: held.append((number, frame)))
+        before = [signal.signal(number, lambda number, frame: held.append(number)) for number in numbers]
     except ValueError:  # not the main thread: no signal is delivered here
         yield
         return
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
     if held:
         raise KeyboardInterrupt

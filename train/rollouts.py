@@ -49,8 +49,11 @@ def play(policy: LocalPolicy, plays: Sequence[Play], *, temperature: float, seed
             plays[i].step(completion.text)
         active = [i for i in active if not plays[i].done]
         turn += 1
-    with ThreadPoolExecutor(AT_ONCE) as pool:  # a remote reader is waited for by all rollouts at once
+    pool = ThreadPoolExecutor(AT_ONCE)  # a remote reader is waited for by all rollouts at once
+    try:
         results = list(pool.map(lambda one: one.result(), plays))
+    finally:  # without waiting: on Ctrl-C a request may hang
+        pool.shutdown(wait=False, cancel_futures=True)
     return [Played(tuple(made), result) for result, made in zip(results, turns, strict=True)]
 
 
