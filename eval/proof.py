@@ -22,6 +22,9 @@ from rewards import strict_json
 from rewards.commands import Parser, answered
 from rewards.errors import UserError
 from train.folders import ADAPTER_FILES
+from train.local_config import MAY_CHANGE
+from train.overrides import load_toml
+from train.proof import run_name
 
 EXAMPLE = """example:
   python -m eval proof runs/proof --out docs/results/supersede_proof"""
@@ -117,6 +120,7 @@ def load(folder: Path) -> Proof:
         found = _evaluation(extra, f"base with {extra.name.replace('_', ' ')}")
         base |= {extra.name: found} if found else {}
     runs = [_run(place) for place in sorted(folder.glob("lambda*-seed*"))]
+    refuse_trained_otherwise([folder / one.name / "config.toml" for one in runs])
     if not base and not runs:
         raise UserError(f"{folder} holds no part of the proof: python -m train.proof run --out {folder}")
     # the warm start does not depend on lambda: it is evaluated once a seed, where the bytes are the same
@@ -134,8 +138,7 @@ def load(folder: Path) -> Proof:
 
 
 def _run(place: Path) -> Run:
-    weight, _, seed = place.name.removeprefix("lambda").partition("-seed")
-    one = Run(place.name, float(weight), int(seed))
+    one = _named(place)
     for evaluated in sorted((place / "eval").glob("*")):
         adapter = place / ("adapter" if evaluated.name == "trained" else evaluated.name)
         stage = re.sub(r"step_0*(\d+)", r"step \1", evaluated.name)
@@ -147,6 +150,18 @@ def _run(place: Path) -> Run:
     one.metrics = _lines(place / "metrics.jsonl")
     one.minutes = sum(row["seconds"] for row in (*_lines(place / "warm.jsonl"), *one.metrics)) / 60
     return one
+
+
+def _named(place: Path) -> Run:
+    """The run that the folder's name tells. A copy beside it would count its seed twice."""
+    weight, _, seed = place.name.removeprefix("lambda").partition("-seed")
+    try:
+        one = Run(place.name, float(weight), int(seed))
+        if run_name(one.weight, one.seed) == place.name:
+            return one
+    except ValueError:
+        pass
+    raise UserError(f"{place} has not the name of a run, such as {run_name(0.5, 0)}: move it elsewhere")
 
 
 def _evaluation(folder: Path, label: str, adapter: Path | None = None) -> Evaluation | None:
@@ -209,6 +224,30 @@ def refuse_mixed(evaluations: Sequence[Evaluation]) -> None:
             known, elsewhere = tasks.setdefault(row["id"], (task, where))
             if known != task:
                 raise UserError(f"{where} and {elsewhere} hold different tasks named '{row['id']}': not one page")
+
+
+OWN_SETTINGS = ("seed", "data.first_seed", "stale_weight")
+"""In which a proof's runs differ."""
+
+
+def refuse_trained_otherwise(files: Sequence[Path]) -> None:
+    """Raise `UserError` when runs were trained with different settings: their seeds and lambdas do not compare. `steps`
+    may be raised when a run is resumed, and yet makes another run; a copy without config.toml is not looked at."""
+    configs = [(file, _settings(load_toml(file))) for file in files if file.is_file()]
+    for file, config in configs[1:]:
+        first, before = configs[0]
+        for key in sorted({*config, *before} - {*OWN_SETTINGS, *MAY_CHANGE} | {"steps"}):
+            if config.get(key) != before.get(key):
+                what = f"{key} is {config.get(key)!r} in {file} and {before.get(key)!r} in {first}"
+                raise UserError(f"{what}: not one page")
+
+
+def _settings(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """A TOML table's values by dotted name."""
+    found: dict[str, Any] = {}
+    for key, value in table.items():
+        found |= _settings(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
+    return found
 
 
 def _made_with(info: Mapping[str, Any]) -> dict[str, Any]:

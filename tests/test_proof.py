@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
+import subprocess
+import sys
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -147,6 +150,49 @@ def test_other_tasks_of_the_same_names_and_other_adapters_are_refused(folder: Pa
     (warm / "adapter_model.safetensors").write_bytes(b"another warm start")
     lacking = [run.name for run in load(folder).runs if "warm" not in run.evaluations]
     assert lacking == ["lambda0-seed1"]
+
+
+def test_runs_that_were_trained_otherwise_and_copies_of_runs_are_refused(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for seed in (0, 1):
+        for weight in ("0.5", "0"):
+            text = f'seed = {seed}\noutput = "{seed}"\nstale_weight = {weight}\nturn_weight = 0.5\nsteps = 40\n'
+            (folder / f"lambda{weight}-seed{seed}/config.toml").write_text(text + "[warm_start]\nsteps = 80\n", "utf-8")
+    assert len(load(folder).runs) == 4
+    config = folder / "lambda0.5-seed1/config.toml"
+    whole = config.read_text("utf-8")
+    for before, after, message in (
+        ("turn_weight = 0.5", "turn_weight = 0.0", "turn_weight is 0.0 in "),
+        ("steps = 40", "steps = 20", "steps is 20 in "),
+        ("steps = 80", "steps = 40", "warm_start.steps is 40 in "),
+    ):
+        config.write_text(whole.replace(before, after), "utf-8")
+        assert evaluation.main(["proof", str(folder)]) == 2
+        assert message in capsys.readouterr().err
+    config.write_text(whole, "utf-8")
+    for name in ("lambda0.5-seed0.bak", "lambda0.50-seed0"):
+        shutil.copytree(folder / "lambda0.5-seed0", folder / name)
+        assert evaluation.main(["proof", str(folder)]) == 2
+        assert f"{name} has not the name of a run, such as lambda0.5-seed0" in capsys.readouterr().err
+        shutil.rmtree(folder / name)
+    assert evaluation.main(["proof", str(folder)]) == 0
+
+
+@pytest.mark.parametrize(("option", "value"), [("--n", "0"), ("--steps", "0"), ("--real", "-1")])
+def test_numbers_that_prove_nothing_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], option: str, value: str
+) -> None:
+    assert proof.main(["status", "--out", str(tmp_path), option, value]) == 2
+    assert f"{option} is {value}: give" in capsys.readouterr().err
+
+
+def test_a_terminated_proof_ends_its_step_too() -> None:
+    """The step terminates its parent; if that died of it, the step would be left alone."""
+    step = "import os, signal, time; time.sleep(1); os.kill(os.getppid(), signal.SIGTERM); time.sleep(60)"
+    parent = f"import sys; from train.proof import _call; sys.exit(-_call([sys.executable, '-c', {step!r}]))"
+    done = subprocess.run([sys.executable, "-c", parent], timeout=60)
+    assert done.returncode == signal.SIGTERM, "the status that the step ended with"
 
 
 def test_fewer_real_rows_than_asked_for_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

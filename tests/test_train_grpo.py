@@ -51,6 +51,8 @@ def test_a_turn_is_judged_beside_the_same_turn_of_its_group() -> None:
     same = [0.0, 0.0, None]
     assert turn_advantages(same, credits, turns) is None
     assert turn_advantages(same, credits, turns, turn_weight=1.0) == [[0.5, 0, 0], [-0.5, 0, 0], [0.0]]
+    assert sum([0.7] * 3) / 3 != 0.7, "the mean of equal credits is another number"
+    assert turn_advantages([0.0] * 3, [(0.7,)] * 3, [1] * 3, turn_weight=1.0) is None, "nothing varies"
 
 
 def test_a_reply_that_the_token_limit_cut_earns_no_credit() -> None:

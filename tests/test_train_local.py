@@ -29,7 +29,7 @@ from train import cli
 from train.checkpoint import RunFolder
 from train.local import train
 from train.local_config import LocalConfig, LoraSettings, WarmStart, load_config
-from train.optimizer import MasterAdamW
+from train.optimizer import MasterAdamW, uninterrupted
 from train.policy import LocalPolicy
 from train.rollouts import play
 from train.supersede import SupersedePlay, SupersedeTask, memory_counts, oracle_examples, turn_credits
@@ -272,6 +272,12 @@ def test_an_old_value_beside_the_new_one_costs_what_a_stale_answer_costs() -> No
     assert credits(["Oslo", "Oslo", "Oslo"]) == (1, -0.25, None, None)
     assert credits(["Oslo", "Rome", "Rome"]) == (1, 1, 1, None)
     assert credits(["Oslo", "Rome, Oslo before", "Rome, Oslo"], asks="previous") == (1, 1, 1, None), "asked for"
+    split = LocalConfig(protocol=ProtocolConfig(max_session_chars=30))
+    play = SupersedePlay(Episode.from_record(row), split, values)
+    while not play.done:
+        play.step("Oslo")
+    assert len(play.rollout.history) > len(values) + 1
+    assert play.result().counts["outdated"] == 0, "which part of a session tells what is not known"
 
 
 def test_further_rounds_are_played_until_enough_groups_vary(tmp_path: Path) -> None:
@@ -382,6 +388,45 @@ def test_ctrl_c_leaves_a_run_that_resumes(
     assert lasting(metrics(config)) == lasting(metrics(whole))
 
 
+@pytest.mark.usefixtures("listens_to_ctrl_c")
+def test_ctrl_c_once_more_while_the_run_is_saved_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    config, calls = bandit(tmp_path, checkpoint_every=100), []
+
+    def interrupted_at(owner: type, name: str, when: int) -> None:
+        original = getattr(owner, name)
+
+        def interrupted(*args: Any, **options: Any) -> Any:
+            calls.append(name)
+            if calls.count(name) == when:
+                os.kill(os.getpid(), signal.SIGINT)
+            return original(*args, **options)
+
+        monkeypatch.setattr(owner, name, interrupted)
+
+    interrupted_at(LocalPolicy, "generate", 5)
+    interrupted_at(RunFolder, "save", 1)
+    assert train(config, even_policy()) == 130
+    assert "interrupted after grpo step 1; resume with" in capfd.readouterr().err
+    interrupted_at(RunFolder, "finish", 1)
+    assert train(replace(config, resume=True), even_policy()) == 0, "all that was left to do is done"
+    assert calls.count("finish") == 1
+    assert [row["step"] for row in metrics(config)] == [1, 2, 3, 4]
+    assert adapter(config)
+
+
+@pytest.mark.usefixtures("listens_to_ctrl_c")
+def test_a_job_that_ignores_ctrl_c_ignores_it_in_every_moment() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with uninterrupted():
+        os.kill(os.getpid(), signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    with pytest.raises(KeyboardInterrupt), uninterrupted():
+        os.kill(os.getpid(), signal.SIGINT)
+
+
 def test_the_next_command_plays_as_training_did(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     protocol = ProtocolConfig(budget=150, wording="plain", show_dates=False)
     config = bandit(tmp_path, steps=0, protocol=protocol)
@@ -416,6 +461,19 @@ def test_a_run_is_neither_overwritten_nor_resumed_as_another(tmp_path: Path) -> 
         train(replace(config, resume=True, lr=0.02), even_policy())
     assert train(replace(config, resume=True, steps=2), even_policy()) == 0
     assert [row["step"] for row in metrics(config)] == [1, 2]
+
+
+def test_a_setting_that_is_newer_than_the_checkpoint_keeps_its_default(tmp_path: Path) -> None:
+    data, warm = DataConfig(data="train", preset="quick"), WarmStart(steps=1, episodes=1)
+    config = bandit(tmp_path, steps=0, data=data, warm_start=warm)
+    assert train(config, even_policy()) == 0
+    file = Path(config.output) / "warm" / "state.json"
+    state = json.loads(file.read_text("utf-8"))
+    del state["config"]["warm_start"]["schedule"]  # as an earlier version wrote it
+    file.write_text(json.dumps(state), "utf-8")
+    with pytest.raises(UserError, match=r"cannot resume: warm_start\.schedule was constant, now linear"):
+        train(replace(config, resume=True, warm_start=replace(warm, schedule="linear")), even_policy())
+    assert train(replace(config, resume=True), even_policy()) == 0
 
 
 def cut(file: Path) -> None:

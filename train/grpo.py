@@ -61,7 +61,9 @@ def turn_advantages(
             for i, row in enumerate(credits)
             if rewards[i] is not None and turn < len(row) and (credit := row[turn]) is not None
         }
-        mean = sum(here.values()) / max(1, len(here))
+        if len(set(here.values())) < 2:  # the mean of equal credits may differ from them by rounding
+            continue
+        mean = sum(here.values()) / len(here)
         for i, credit in here.items():
             result[i][turn] += turn_weight * (credit - mean)
     return result if any(any(row) for row in result) else None

@@ -61,19 +61,20 @@ def _train(config: EngineConfig, policy: LocalPolicy) -> int:
         try:
             trainer.warm_start(reporter)
             trainer.reinforce(reporter)
+            with uninterrupted(late=False):
+                adapter = trainer.folder.finish(trainer.save())
         except KeyboardInterrupt:
-            trainer.optimizer.discard()
-            with uninterrupted():
+            with uninterrupted(late=False):  # a second Ctrl-C while it saves changes nothing
+                trainer.optimizer.discard()
                 trainer.save()
-            reporter.note(f"interrupted after {trainer.position.phase} step {trainer.position.step}; resume with:")
-            reporter.note(f"  prime-rl train --env {config.env} --engine local --resume \\")
-            reporter.note(f"    --config {trainer.folder.root}/config.toml")
+                reporter.note(f"interrupted after {trainer.position.phase} step {trainer.position.step}; resume with:")
+                reporter.note(f"  prime-rl train --env {config.env} --engine local --resume \\")
+                reporter.note(f"    --config {trainer.folder.root}/config.toml")
             return INTERRUPTED_EXIT
         except NothingScored:
-            with uninterrupted():
+            with uninterrupted(late=False):
                 trainer.save()
             raise
-    adapter = trainer.folder.finish(trainer.save())
     root = trainer.folder.root
     print(f"adapter   {adapter}" + (f" (after the warm start: {root / 'warm'})" if config.warm_start.steps else ""))
     print(f"metrics   {root / 'metrics.jsonl'}")
@@ -399,7 +400,9 @@ def rollout_metrics(played: Sequence[Played]) -> dict[str, Any]:
 def _same_run(config: EngineConfig, checkpoint: Checkpoint) -> None:
     """Refuse to continue a run with settings that would make it another one."""
     now = _flat(asdict(config))
-    for key, before in _flat(checkpoint.config).items():
+    # a setting that is newer than the checkpoint had its default's effect then
+    known = _flat(asdict(type(config)())) | _flat(checkpoint.config)
+    for key, before in known.items():
         if key not in MAY_CHANGE and now.get(key) != before:
             raise UserError(f"cannot resume: {key} was {before}, now {now.get(key)}; give another --output")
 

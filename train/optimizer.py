@@ -109,19 +109,26 @@ class MasterAdamW:
 
 
 @contextmanager
-def uninterrupted() -> Generator[None]:
-    """Hold back Ctrl-C and SIGTERM until the block is done, so that weights, counters and files always agree."""
+def uninterrupted(*, late: bool = True) -> Generator[None]:
+    """Hold back Ctrl-C and SIGTERM until the block is done, so that weights, counters and files always agree; with
+    `late=False` what came meanwhile is dropped, for blocks with which the program ends anyway.
+
+    A signal that is ignored (SIGINT in background jobs of a shell script) stays so.
+    """
     held: list[int] = []
-    numbers = (signal.SIGINT, signal.SIGTERM)
     try:
-        before = [signal.signal(number, lambda number, frame: held.append(number)) for number in numbers]
+        before = {
+            number: signal.signal(number, lambda number, frame: held.append(number))
+            for number in (signal.SIGINT, signal.SIGTERM)
+            if signal.getsignal(number) is not signal.SIG_IGN
+        }
     except ValueError:  # not the main thread: no signal is delivered here
         yield
         return
     try:
         yield
     finally:
-        for number, handler in zip(numbers, before, strict=True):
+        for number, handler in before.items():
             signal.signal(number, handler)
-    if held:
+    if held and late:
         raise KeyboardInterrupt

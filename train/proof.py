@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import subprocess
 import sys
 import time
@@ -103,7 +104,7 @@ def _base_steps(settings: Settings, config: LocalConfig) -> Iterator[Step]:
 
 def _run_steps(settings: Settings, config: LocalConfig, weight: float, seed: int) -> Iterator[Step]:
     name = run_name(weight, seed)
-    folder, total = settings.out / name, settings.steps or config.steps
+    folder, total = settings.out / name, config.steps if settings.steps is None else settings.steps
     words = ["train.cli", "train", "--env", "supersede", "--engine", "local"]
     words += ["--config", str(files("configs") / CONFIG), "--output", str(folder), "--resume"]
     words += ["--seed", str(seed), "--data.first_seed", str(seed * EPISODES_APART), "--stale_weight", f"{weight:g}"]
@@ -175,13 +176,17 @@ def run_all(settings: Settings, only: Sequence[str]) -> int:
 
 
 def _call(command: Sequence[str]) -> int:
-    """The command's exit status. Ctrl-C reaches it as well as us: it gets the time to save what it has."""
+    """The command's exit status. Ctrl-C reaches it as well as us, SIGTERM is passed on: it gets the time to save what
+    it has, and does not go on alone."""
     with subprocess.Popen(command) as child:
+        before = signal.signal(signal.SIGTERM, lambda number, frame: child.terminate())
         try:
             return child.wait()
         except KeyboardInterrupt:
             child.wait()
             raise
+        finally:
+            signal.signal(signal.SIGTERM, before)
 
 
 def status(settings: Settings) -> list[str]:
@@ -229,6 +234,10 @@ def main(args: Sequence[str] | None = None) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
+    for name, least in (("n", 1), ("steps", 1), ("real", 0)):
+        value = getattr(options, name)
+        if value is not None and value < least:
+            raise UserError(f"--{name} is {value}: give {least} or more")
     seeds, lambdas = tuple(options.seeds), tuple(options.lambdas)
     settings = Settings(options.out, seeds, lambdas, options.n, options.real, options.steps, options.model)
     if options.command == "status":

@@ -140,12 +140,12 @@ class SupersedePlay:
 
     def _superseded(self, outcome: Outcome) -> list[bool]:
         """For each notes turn: does a value stand in the notes that was true before and is not now? Never where more
-        than the current value is asked for: there it belongs into them."""
-        if self.episode.asks != "current":
+        than the current value is asked for: there it belongs into them; nor when sessions were split."""
+        if self.episode.asks != "current" or len(self.values) != len(outcome.notes):
             return [False] * len(outcome.notes)
         return [
             value is not None and any(mentions_value(notes, old) for old in {*self.values[:i]} - {value} if old)
-            for i, (notes, value) in enumerate(zip(outcome.notes, self.values, strict=False))
+            for i, (notes, value) in enumerate(zip(outcome.notes, self.values, strict=True))
         ]
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rewards.commands import Parser, answered
+from rewards.commands import Parser, answered, leave
 from rewards.errors import UserError
 from train.checkpoint import RunFolder
 from train.local_config import load_config
@@ -185,4 +185,4 @@ def draw(rows: list[dict[str, Any]], file: Path) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    leave(lambda: main(sys.argv[1:]))
