@@ -83,12 +83,15 @@ def _splits(proof: Proof) -> list[str]:
     lines = []
     for tag, title in (("sessions_after_update", "sessions after the update"), ("update_style", "update style")):
         columns: list[tuple[str, list[Evaluation]]] = [(name, [e]) for name, e in proof.base.items()]
-        for weight in sorted({one.weight for one in proof.runs}, reverse=True):
-            for stage in ("warm", "trained"):
-                arm = proof.arm(weight, stage)
-                if arm and not (stage == "warm" and any(label == "warm" for label, _ in columns)):
-                    label = "warm" if stage == "warm" else f"trained, lambda {weight:g}"
-                    columns.append((label, [run.evaluations[stage] for run in arm]))
+        weights = sorted({one.weight for one in proof.runs}, reverse=True)
+        warm: dict[int, Run] = {}  # the same for every lambda
+        for run in (run for weight in weights for run in proof.arm(weight, "warm")):
+            warm.setdefault(run.seed, run)
+        arms = [("warm", "warm", list(warm.values()))]
+        arms += [(f"trained, lambda {weight:g}", "trained", proof.arm(weight, "trained")) for weight in weights]
+        for label, stage, arm in arms:
+            if arm:
+                columns.append((label + _some_seeds(proof, arm), [run.evaluations[stage] for run in arm]))
         rows = [(i, str(row["tags"].get(tag))) for _, es in columns for e in es for i, row in e.rows.items()]
         values = sorted({value for _, value in rows}, key=lambda v: (not v.isdigit(), int(v) if v.isdigit() else 0, v))
         lines += [f"### Correct by {title} (mean over seeds)", ""]
@@ -106,6 +109,12 @@ def _splits(proof: Proof) -> list[str]:
     return lines
 
 
+def _some_seeds(proof: Proof, arm: Sequence[Run]) -> str:
+    """Which seeds a mean is over, where they are not all: it does not compare with the others."""
+    seeds = {run.seed for run in arm}
+    return "" if seeds == {run.seed for run in proof.runs} else f" (seed {', '.join(map(str, sorted(seeds)))})"
+
+
 def _lost(proof: Proof) -> list[str]:
     """Share of episodes by where the fact was lost, at the base, the warm start, the checkpoints and the end."""
     lines = ["### Where the fact was lost, share of episodes (mean over seeds)", ""]
@@ -118,7 +127,9 @@ def _lost(proof: Proof) -> list[str]:
     for weight in sorted({one.weight for one in proof.runs}, reverse=True):
         stages = sorted({s for one in proof.arm(weight) for s in one.evaluations}, key=_stage_order)
         for stage in stages:
-            columns.append((f"lambda {weight:g} {stage}", [r.evaluations[stage] for r in proof.arm(weight, stage)]))
+            arm = proof.arm(weight, stage)
+            label = f"lambda {weight:g} {stage}{_some_seeds(proof, arm)}"
+            columns.append((label, [run.evaluations[stage] for run in arm]))
     for label, evaluations in columns:
         rows = [row for e in evaluations for row in e.rows.values()]
         shares = [sum(row.get("diagnosis") == word for row in rows) / len(rows) for word in words]
@@ -158,19 +169,20 @@ def plot(proof: Proof, file: Path) -> None:
     """Validation accuracy by GRPO step, and what became of the training rollouts: the mean over seeds with the range as
     a band. Rewards are not drawn: they mean something else under another lambda."""
     pyplot = load_pyplot("--out")
+    common = drawn(proof)
     figure, (left, *others) = pyplot.subplots(1, 3, figsize=(14, 4), sharey=True)
     for weight, colour in zip(
         sorted({one.weight for one in proof.runs}, reverse=True), ("#4878a8", "#c0504d", "#777"), strict=False
     ):
-        curves = [_curve(one) for one in proof.arm(weight, "warm", "trained")]
+        curves = [curve(one, common) for one in proof.arm(weight, "warm", "trained")]
         _band(left, curves, colour, f"lambda {weight:g}")
         for axis, verdict in zip(others, TRAINING, strict=True):
             shares = [_shares(one, verdict) for one in proof.arm(weight)]
             _band(axis, [_smoothed(points) for points in shares if points], colour, f"lambda {weight:g}")
     for name, style in (("bounded", ":"), ("full", "--")):
-        if name in proof.base:
-            left.axhline(proof.base[name].accuracy, color="#555", linestyle=style, label=f"base {name}")
-    left.set(xlabel="GRPO step (0: warm start)", title="validation episodes: correct")
+        if name in proof.base and common:
+            left.axhline(_accuracy(proof.base[name], common), color="#555", linestyle=style, label=f"base {name}")
+    left.set(xlabel="GRPO step (0: warm start)", title=f"{len(common)} validation episodes: correct")
     left.set_ylim(bottom=0)
     left.yaxis.set_major_formatter("{x:.0%}")
     for axis, verdict in zip(others, TRAINING, strict=True):
@@ -193,17 +205,24 @@ def _shares(one: Run, verdict: str) -> list[tuple[float, float]]:
     return [(step, found.get(verdict, 0) / total) for step, found in counts if (total := sum(found.values()))]
 
 
-def _curve(one: Run) -> list[tuple[float, float]]:
-    """(step, accuracy); every point over the episodes that all of the run's checkpoints were evaluated on."""
-    common = set.intersection(*(set(e.rows) for e in one.evaluations.values()))
-    if not common:
-        return []
+def drawn(proof: Proof) -> set[str]:
+    """The episodes that every point and line of the picture is over (checkpoints take fewer than the ends of a run):
+    one warm start is one point, whatever lambda comes after it."""
+    runs = [one for one in proof.runs if {"warm", "trained"} <= set(one.evaluations)]
+    evaluations = [e for one in runs for e in one.evaluations.values()]
+    evaluations += [proof.base[name] for name in ("bounded", "full") if name in proof.base]
+    return set.intersection(*(set(e.rows) for e in evaluations)) if evaluations else set()
+
+
+def curve(one: Run, common: set[str]) -> list[tuple[float, float]]:
+    """(step, accuracy) over these episodes."""
     steps = {"warm": 0.0, "trained": float(len(one.metrics))}
-    points = []
-    for stage, evaluation in one.evaluations.items():
-        hits = [evaluation.rows[i]["r_cur"] for i in common]
-        points.append((steps.get(stage, _stage_order(stage)), sum(hits) / len(hits)))
-    return sorted(points)
+    stages = one.evaluations.items() if common else ()
+    return sorted((steps.get(stage, _stage_order(stage)), _accuracy(found, common)) for stage, found in stages)
+
+
+def _accuracy(evaluation: Evaluation, episodes: set[str]) -> float:
+    return sum(evaluation.rows[i]["r_cur"] for i in episodes) / len(episodes)
 
 
 def _smoothed(points: Sequence[tuple[float, float]], width: int = 5) -> list[tuple[float, float]]:

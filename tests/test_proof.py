@@ -15,6 +15,7 @@ import pytest
 
 from eval import __main__ as evaluation
 from eval.proof import clustered, load, numbers, paired
+from eval.proof_page import curve, drawn
 from eval.rows import RunFolder, RunInfo, scored_row
 from rewards.errors import UserError
 from supersede_env.episode import Episode
@@ -91,9 +92,20 @@ def test_the_page_and_its_numbers(folder: Path, tmp_path: Path, capsys: pytest.C
     page = capsys.readouterr().out
     assert "| lambda 1 over lambda 0: correct | 1 | +8.3 " in page
     assert "| lambda 0.5 over lambda 0: correct | 2 | +0.0 " in page
+    assert "| lambda 1 trained (seed 0) | 12 | " in page, "a mean over some seeds is no mean over all"
+    assert "| warm | trained, lambda 1 (seed 0) | trained, lambda 0.5 | trained, lambda 0 |" in page
     three = json.loads((tmp_path / "page/result.v2.json").read_text("utf-8"))
     assert three["lambda 1 over lambda 0: correct"]["seeds"] == 1
     assert (tmp_path / "page/result.png").stat().st_size > 10_000
+
+
+def test_points_of_the_curves_are_over_the_same_episodes(folder: Path) -> None:
+    found = load(folder)
+    common = drawn(found)
+    assert len(common) == 6, "those of the checkpoint"
+    points = {one.name: curve(one, common) for one in found.runs}
+    assert points["lambda0.5-seed0"] == [(0.0, 0.5), (1.0, 1.0), (10.0, pytest.approx(4 / 6))]
+    assert points["lambda0-seed0"] == [(0.0, 0.5), (1.0, 1.0)], "the same warm start is the same point"
 
 
 def test_unfinished_and_missing_parts(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
