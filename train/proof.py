@@ -31,7 +31,7 @@ Exit status: 0 done, 1 a step failed (the same command resumes), 2 refused, 130 
 CONFIG = "supersede_proof.toml"
 SEEDS, LAMBDAS = (0, 1, 2), (0.5, 0.0)
 EPISODES_APART = 10_000
-"""Seed s trains on generated episodes from s times this number: no two runs share one."""
+"""Seed s trains on generated episodes from s times this number: no two seeds share one."""
 RULES = ("no_memory", "copy_last", "oracle_notes")
 """Note-takers that are no model: the base model answers from their notes."""
 VALIDATION_FROM = 1_000
