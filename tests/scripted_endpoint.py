@@ -11,10 +11,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+import signal
+import subprocess
+import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Self
 
 from rewards.commands import Parser
@@ -25,6 +29,8 @@ Policy = Callable[[Messages], str | dict[str, object]]
 
 Fault = Callable[[Messages, int], str | None]
 """(messages, number of the request, from 1) -> the name of a fault, or None for an honest reply."""
+
+ROOT = Path(__file__).parents[1]
 
 FAULTS = ("429", "500", "window", "html", "empty", "null", "reasoning", "truncated", "no-choices", "hang")
 
@@ -77,6 +83,20 @@ class ScriptedEndpoint:
 
     def serve_forever(self) -> None:
         self._server.serve_forever()
+
+    def terminate(self, arguments: Sequence[str], requests: int) -> str:
+        """Run `python -m ...`, send it SIGTERM at the given number of requests, of which some hang, and return what it
+        wrote to standard error. It has to end soon, as interrupted."""
+        command = [sys.executable, "-m", *arguments]
+        process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+        deadline = time.monotonic() + 60
+        while self.count < requests:
+            assert time.monotonic() < deadline, "the program did not get to its hanging requests"
+            time.sleep(0.02)
+        process.send_signal(signal.SIGTERM)
+        _, error = process.communicate(timeout=20)
+        assert process.returncode == 130, error
+        return error
 
     def reply(self, body: dict) -> tuple[int, str, str]:
         """(status, content type, text) for one request; records it."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
 import subprocess
 import sys
 import time
@@ -119,17 +118,10 @@ def test_verifiers_evaluator_with_a_fault_in_every_episode(tmp_path: Path, monke
 def test_the_direct_engine_ends_at_once_when_it_is_told_to(tmp_path: Path) -> None:
     """Hanging requests are not waited for, and no rollout that has begun goes on to its next turn."""
     with HostileEndpoint(harbour, lambda messages, count: "hang" if count > 2 else None, patience=60) as endpoint:
-        command = [sys.executable, "-m", "eval", "supersede", "--model", "m", "--base-url", endpoint.url, "--system"]
-        command += ["facts", "--data", "train", "--preset", "quick", "--n", "4", "--out", str(tmp_path / "run")]
-        process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
-        deadline = time.monotonic() + 60
-        while endpoint.count < 6:  # two that were answered have asked again
-            assert time.monotonic() < deadline, "the run did not get to its hanging requests"
-            time.sleep(0.02)
-        process.send_signal(signal.SIGTERM)
-        _, error = process.communicate(timeout=20)
-    assert process.returncode == 130
-    assert b"interrupted; the same command resumes" in error
+        arguments = ["eval", "supersede", "--model", "m", "--base-url", endpoint.url, "--system", "facts"]
+        arguments += ["--data", "train", "--preset", "quick", "--n", "4", "--out", str(tmp_path / "run")]
+        error = endpoint.terminate(arguments, requests=6)  # two that were answered have asked again
+    assert "interrupted; the same command resumes" in error
     assert endpoint.count == 6
 
 

@@ -180,15 +180,8 @@ def test_a_killed_run_goes_on_without_a_row_lost_or_doubled(
 def test_a_terminated_run_ends_at_once_though_requests_hang(world: Path, tmp_path: Path) -> None:
     with ScriptedEndpoint(boxed_price, lambda _, number: "hang" if number > 1 else None) as endpoint:
         arguments = ["lme-v2", *command(world, tmp_path / "out", *reader(endpoint), "--concurrency", "3")]
-        process = subprocess.Popen([sys.executable, "-m", "eval", *arguments], cwd=ROOT, stderr=subprocess.PIPE)
-        deadline = time.monotonic() + 60
-        while endpoint.count < 4:
-            assert time.monotonic() < deadline, "the run did not get to its hanging requests"
-            time.sleep(0.02)
-        process.send_signal(signal.SIGTERM)
-        _, error = process.communicate(timeout=10)
-    assert process.returncode == 130
-    assert b"interrupted; the same command resumes" in error
+        error = endpoint.terminate(["eval", *arguments], requests=4)
+    assert "interrupted; the same command resumes" in error
     assert len(rows_of(tmp_path / "out")) == 1
 
 
