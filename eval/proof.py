@@ -23,7 +23,7 @@ from rewards.commands import Parser, answered
 from rewards.errors import UserError
 from train.folders import ADAPTER_FILES
 from train.local_config import MAY_CHANGE
-from train.overrides import load_toml
+from train.overrides import flattened, load_toml
 from train.proof import run_name
 
 EXAMPLE = """example:
@@ -83,6 +83,11 @@ class Proof:
     base: dict[str, Evaluation]
     real_base: Evaluation | None
     runs: list[Run]
+
+    @property
+    def weights(self) -> list[float]:
+        """The lambdas, the highest first."""
+        return sorted({one.weight for one in self.runs}, reverse=True)
 
     def arm(self, weight: float, *stages: str) -> list[Run]:
         """The runs of one lambda that have all of these stages."""
@@ -233,21 +238,13 @@ OWN_SETTINGS = ("seed", "data.first_seed", "stale_weight")
 def refuse_trained_otherwise(files: Sequence[Path]) -> None:
     """Raise `UserError` when runs were trained with different settings: their seeds and lambdas do not compare. `steps`
     may be raised when a run is resumed, and yet makes another run; a copy without config.toml is not looked at."""
-    configs = [(file, _settings(load_toml(file))) for file in files if file.is_file()]
+    configs = [(file, flattened(load_toml(file))) for file in files if file.is_file()]
     for file, config in configs[1:]:
         first, before = configs[0]
         for key in sorted({*config, *before} - {*OWN_SETTINGS, *MAY_CHANGE} | {"steps"}):
             if config.get(key) != before.get(key):
                 what = f"{key} is {config.get(key)!r} in {file} and {before.get(key)!r} in {first}"
                 raise UserError(f"{what}: not one page")
-
-
-def _settings(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """A TOML table's values by dotted name."""
-    found: dict[str, Any] = {}
-    for key, value in table.items():
-        found |= _settings(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
-    return found
 
 
 def _made_with(info: Mapping[str, Any]) -> dict[str, Any]:
@@ -325,7 +322,7 @@ SHARES = {"r_cur": "correct", "is_stale": "stale", "is_hedged": "hedged"}
 def over_seeds(proof: Proof) -> dict[str, dict[str, float]]:
     """Comparisons over the seeds that have both sides: trained beside warm, and every lambda beside the smallest."""
     found: dict[str, dict[str, float]] = {}
-    weights = sorted({one.weight for one in proof.runs}, reverse=True)
+    weights = proof.weights
     for weight in weights:
         arm = proof.arm(weight, "warm", "trained")
         if arm:

@@ -83,12 +83,11 @@ def _splits(proof: Proof) -> list[str]:
     lines = []
     for tag, title in (("sessions_after_update", "sessions after the update"), ("update_style", "update style")):
         columns: list[tuple[str, list[Evaluation]]] = [(name, [e]) for name, e in proof.base.items()]
-        weights = sorted({one.weight for one in proof.runs}, reverse=True)
         warm: dict[int, Run] = {}  # the same for every lambda
-        for run in (run for weight in weights for run in proof.arm(weight, "warm")):
+        for run in (run for weight in proof.weights for run in proof.arm(weight, "warm")):
             warm.setdefault(run.seed, run)
         arms = [("warm", "warm", list(warm.values()))]
-        arms += [(f"trained, lambda {weight:g}", "trained", proof.arm(weight, "trained")) for weight in weights]
+        arms += [(f"trained, lambda {weight:g}", "trained", proof.arm(weight, "trained")) for weight in proof.weights]
         for label, stage, arm in arms:
             if arm:
                 columns.append((label + _some_seeds(proof, arm), [run.evaluations[stage] for run in arm]))
@@ -124,7 +123,7 @@ def _lost(proof: Proof) -> list[str]:
     columns: list[tuple[str, list[Evaluation]]] = []
     if "bounded" in proof.base:
         columns.append(("base", [proof.base["bounded"]]))
-    for weight in sorted({one.weight for one in proof.runs}, reverse=True):
+    for weight in proof.weights:
         stages = sorted({s for one in proof.arm(weight) for s in one.evaluations}, key=_stage_order)
         for stage in stages:
             arm = proof.arm(weight, stage)
@@ -171,9 +170,7 @@ def plot(proof: Proof, file: Path) -> None:
     pyplot = load_pyplot("--out")
     common = drawn(proof)
     figure, (left, *others) = pyplot.subplots(1, 3, figsize=(14, 4), sharey=True)
-    for weight, colour in zip(
-        sorted({one.weight for one in proof.runs}, reverse=True), ("#4878a8", "#c0504d", "#777"), strict=False
-    ):
+    for weight, colour in zip(proof.weights, ("#4878a8", "#c0504d", "#777"), strict=False):
         curves = [curve(one, common) for one in proof.arm(weight, "warm", "trained")]
         _band(left, curves, colour, f"lambda {weight:g}")
         for axis, verdict in zip(others, TRAINING, strict=True):

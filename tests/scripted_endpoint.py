@@ -84,9 +84,9 @@ class ScriptedEndpoint:
     def serve_forever(self) -> None:
         self._server.serve_forever()
 
-    def terminate(self, arguments: Sequence[str], requests: int) -> str:
+    def terminate(self, arguments: Sequence[str], requests: int, *, within: float) -> str:
         """Run `python -m ...`, send it SIGTERM at the given number of requests, of which some hang, and return what it
-        wrote to standard error. It has to end soon, as interrupted."""
+        wrote to standard error. It has to end `within` seconds, as interrupted."""
         command = [sys.executable, "-m", *arguments]
         process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
         deadline = time.monotonic() + 60
@@ -94,7 +94,7 @@ class ScriptedEndpoint:
             assert time.monotonic() < deadline, "the program did not get to its hanging requests"
             time.sleep(0.02)
         process.send_signal(signal.SIGTERM)
-        _, error = process.communicate(timeout=20)
+        _, error = process.communicate(timeout=within)
         assert process.returncode == 130, error
         return error
 

@@ -120,7 +120,7 @@ def test_the_direct_engine_ends_at_once_when_it_is_told_to(tmp_path: Path) -> No
     with HostileEndpoint(harbour, lambda messages, count: "hang" if count > 2 else None, patience=60) as endpoint:
         arguments = ["eval", "supersede", "--model", "m", "--base-url", endpoint.url, "--system", "facts"]
         arguments += ["--data", "train", "--preset", "quick", "--n", "4", "--out", str(tmp_path / "run")]
-        error = endpoint.terminate(arguments, requests=6)  # two that were answered have asked again
+        error = endpoint.terminate(arguments, requests=6, within=20)  # two that were answered have asked again
     assert "interrupted; the same command resumes" in error
     assert endpoint.count == 6
 

@@ -180,7 +180,7 @@ def test_a_killed_run_goes_on_without_a_row_lost_or_doubled(
 def test_a_terminated_run_ends_at_once_though_requests_hang(world: Path, tmp_path: Path) -> None:
     with ScriptedEndpoint(boxed_price, lambda _, number: "hang" if number > 1 else None) as endpoint:
         arguments = ["lme-v2", *command(world, tmp_path / "out", *reader(endpoint), "--concurrency", "3")]
-        error = endpoint.terminate(["eval", *arguments], requests=4)
+        error = endpoint.terminate(["eval", *arguments], requests=4, within=10)
     assert "interrupted; the same command resumes" in error
     assert len(rows_of(tmp_path / "out")) == 1
 

@@ -97,7 +97,7 @@ def test_a_terminated_run_does_not_wait_for_a_reader_that_hangs_and_resumes(
         file = tmp_path / "run.toml"
         file.write_text(to_toml(asdict(config)), "utf-8")
         arguments = ["train.cli", "train", "--env", "lme-v2", "--engine", "local", "--config", str(file)]
-        error = endpoint.terminate(arguments, requests=20)
+        error = endpoint.terminate(arguments, requests=20, within=20)
     assert "interrupted after grpo step 1; resume with" in error
     assert train(replace(config, steps=1, resume=True), policy) == 0
     assert [row["step"] for row in metrics(config)] == [1], "the step that was done is kept"

@@ -25,6 +25,7 @@ from train.checkpoint import Checkpoint, Phase, Position, RunFolder, write_adapt
 from train.grpo import kl_to_base, policy_loss
 from train.local_config import MAY_CHANGE, EngineConfig, LocalConfig, load_config
 from train.optimizer import MasterAdamW, adapter_parameters, add_adapter, uninterrupted
+from train.overrides import flattened
 from train.policy import Ids, LocalPolicy
 from train.progress import Reporter
 from train.rollouts import Played, group_advantages, play
@@ -399,17 +400,9 @@ def rollout_metrics(played: Sequence[Played]) -> dict[str, Any]:
 
 def _same_run(config: EngineConfig, checkpoint: Checkpoint) -> None:
     """Refuse to continue a run with settings that would make it another one."""
-    now = _flat(asdict(config))
+    now = flattened(asdict(config))
     # a setting that is newer than the checkpoint had its default's effect then
-    known = _flat(asdict(type(config)())) | _flat(checkpoint.config)
+    known = flattened(asdict(type(config)())) | flattened(checkpoint.config)
     for key, before in known.items():
         if key not in MAY_CHANGE and now.get(key) != before:
             raise UserError(f"cannot resume: {key} was {before}, now {now.get(key)}; give another --output")
-
-
-def _flat(node: Any, name: str = "") -> dict[str, Any]:
-    """Settings by dotted name, lists as JSON gives them back."""
-    if isinstance(node, dict):
-        parts = [_flat(value, f"{name}.{key}" if name else key) for key, value in node.items()]
-        return {key: value for part in parts for key, value in part.items()}
-    return {name: list(node) if isinstance(node, tuple) else node}

@@ -72,7 +72,7 @@ class WarmStart:
         episodes: tasks a step; each gives an example a turn.
         lr: learning rate (AdamW) of the first step.
         schedule: of the learning rate: `constant`, or `linear` from `lr` down to `lr / steps` in the last step, with
-            which the warm start depends less on the few episodes that it saw last.
+            which a warm start of as many steps learns less (docs/results/README.md).
     """
 
     steps: int = 0

@@ -42,6 +42,14 @@ def load_toml(file: Path | Traversable) -> dict[str, Any]:
         raise UserError(f"{file} cannot be read: {error}") from error
 
 
+def flattened(node: Any, name: str = "") -> dict[str, Any]:
+    """Settings by dotted name, tuples as lists, as TOML and JSON give them back."""
+    if isinstance(node, dict):
+        parts = [flattened(value, f"{name}.{key}" if name else key) for key, value in node.items()]
+        return {key: value for part in parts for key, value in part.items()}
+    return {name: list(node) if isinstance(node, tuple) else node}
+
+
 def parse(args: Sequence[str]) -> list[Override]:
     """Read `--key value` arguments. Raises `UserError` for anything else."""
     overrides: list[Override] = []

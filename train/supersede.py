@@ -89,8 +89,11 @@ class SupersedePlay:
     """One rollout; see `train.tasks.Play`."""
 
     def __init__(self, episode: Episode, config: LocalConfig, values: Sequence[str | None]) -> None:
-        self.episode, self.config, self.values = episode, config, values
+        self.episode, self.config = episode, config
         self.rollout = NotesRollout(episode.view, config.protocol)
+        notes_turns = self.rollout.num_turns - 1
+        # where sessions were split, which part of one tells what is not known
+        self.values = values if len(values) == notes_turns else [None] * notes_turns
 
     @property
     def done(self) -> bool:
@@ -130,9 +133,7 @@ class SupersedePlay:
 
     def _holds(self, outcome: Outcome) -> list[bool | None]:
         """For each notes turn: is the value that is true after that session in the notes? None where nothing is known
-        of it; empty without a history, or when sessions were split."""
-        if len(self.values) != len(outcome.notes):
-            return []
+        of it."""
         return [
             None if value is None else mentions_value(notes, value)
             for notes, value in zip(outcome.notes, self.values, strict=True)
@@ -140,8 +141,8 @@ class SupersedePlay:
 
     def _superseded(self, outcome: Outcome) -> list[bool]:
         """For each notes turn: does a value stand in the notes that was true before and is not now? Never where more
-        than the current value is asked for: there it belongs into them; nor when sessions were split."""
-        if self.episode.asks != "current" or len(self.values) != len(outcome.notes):
+        than the current value is asked for: there it belongs into them."""
+        if self.episode.asks != "current":
             return [False] * len(outcome.notes)
         return [
             value is not None and any(mentions_value(notes, old) for old in {*self.values[:i]} - {value} if old)
