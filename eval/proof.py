@@ -65,12 +65,14 @@ class Evaluation:
 
 @dataclass(slots=True)
 class Run:
-    """One seed and lambda: `evaluations` by stage (warm, step 10, trained), the same on real rows, training metrics."""
+    """One seed and lambda: greedy `evaluations` by stage (warm, step 10, trained), the same tasks `sampled`, `real`
+    rows, training metrics."""
 
     name: str
     weight: float
     seed: int
     evaluations: dict[str, Evaluation] = field(default_factory=dict)
+    sampled: dict[str, Evaluation] = field(default_factory=dict)
     real: dict[str, Evaluation] = field(default_factory=dict)
     metrics: list[dict[str, Any]] = field(default_factory=list)
     minutes: float = 0.0
@@ -81,6 +83,7 @@ class Proof:
     """Everything found in the folder."""
 
     base: dict[str, Evaluation]
+    sampled_base: Evaluation | None
     real_base: Evaluation | None
     runs: list[Run]
 
@@ -89,9 +92,10 @@ class Proof:
         """The lambdas, the highest first."""
         return sorted({one.weight for one in self.runs}, reverse=True)
 
-    def arm(self, weight: float, *stages: str) -> list[Run]:
+    def arm(self, weight: float, *stages: str, sampled: bool = False) -> list[Run]:
         """The runs of one lambda that have all of these stages."""
-        return [run for run in self.runs if run.weight == weight and all(s in run.evaluations for s in stages)]
+        own = [run for run in self.runs if run.weight == weight]
+        return [run for run in own if set(stages) <= set(run.sampled if sampled else run.evaluations)]
 
 
 def run(args: list[str]) -> int:
@@ -133,13 +137,15 @@ def load(folder: Path) -> Proof:
         own = folder / one.name / "warm"
         weights = adapter_sha256(str(own)) if (own / ADAPTER_FILES[0]).is_file() else None
         for other in runs:
-            warm = other.evaluations.get("warm")
-            if other.seed == one.seed and warm and weights in (None, warm.info["adapter_sha256"]):
-                one.evaluations.setdefault("warm", warm)
-    real_base = _evaluation(folder / "base" / "real" / "bounded", "base")
+            for mine, theirs in ((one.evaluations, other.evaluations), (one.sampled, other.sampled)):
+                warm = theirs.get("warm")
+                if other.seed == one.seed and warm and weights in (None, warm.info["adapter_sha256"]):
+                    mine.setdefault("warm", warm)
+    sampled_base, real_base = (_evaluation(folder / "base" / w / "bounded", "base") for w in ("sampled", "real"))
     refuse_mixed([*base.values(), *(e for one in runs for e in one.evaluations.values())])
+    refuse_mixed([*([sampled_base] if sampled_base else []), *(e for one in runs for e in one.sampled.values())])
     refuse_mixed([*([real_base] if real_base else []), *(e for one in runs for e in one.real.values())])
-    return Proof(base, real_base, runs)
+    return Proof(base, sampled_base, real_base, runs)
 
 
 def _run(place: Path) -> Run:
@@ -149,9 +155,10 @@ def _run(place: Path) -> Run:
         stage = re.sub(r"step_0*(\d+)", r"step \1", evaluated.name)
         found = _evaluation(evaluated / "bounded", stage, adapter)
         one.evaluations |= {stage: found} if found else {}
-    for stage, adapter in (("warm", place / "warm"), ("trained", place / "adapter")):
-        found = _evaluation(place / "real" / stage / "bounded", stage, adapter)
-        one.real |= {stage: found} if found else {}
+    for kind, stages in (("sampled", one.sampled), ("real", one.real)):
+        for stage, adapter in (("warm", place / "warm"), ("trained", place / "adapter")):
+            found = _evaluation(place / kind / stage / "bounded", stage, adapter)
+            stages |= {stage: found} if found else {}
     one.metrics = _lines(place / "metrics.jsonl")
     one.minutes = sum(row["seconds"] for row in (*_lines(place / "warm.jsonl"), *one.metrics)) / 60
     return one
@@ -303,6 +310,7 @@ def _value(row: Mapping[str, Any], key: str) -> float:
 def numbers(proof: Proof) -> dict[str, Any]:
     """The same facts as the page, for programs."""
     found: dict[str, Any] = {"base": {name: _plain(e) for name, e in proof.base.items()}, "runs": {}}
+    found |= {"base sampled": _plain(proof.sampled_base)} if proof.sampled_base else {}
     for one in proof.runs:
         found["runs"][one.name] = {
             "seed": one.seed,
@@ -310,6 +318,7 @@ def numbers(proof: Proof) -> dict[str, Any]:
             "training_minutes": one.minutes,
             "grpo_steps": len(one.metrics),
             "validation": {stage: _plain(e) for stage, e in one.evaluations.items()},
+            **({"sampled": {stage: _plain(e) for stage, e in one.sampled.items()}} if one.sampled else {}),
             "real": {stage: _plain(e) for stage, e in one.real.items()},
             "tests": tests(proof, one),
         }
@@ -328,6 +337,10 @@ def over_seeds(proof: Proof) -> dict[str, dict[str, float]]:
         if arm:
             warm, trained = ([run.evaluations[s] for run in arm] for s in ("warm", "trained"))
             found[f"trained over warm, lambda {weight:g}"] = {"seeds": len(arm)} | clustered(warm, trained)
+        arm = proof.arm(weight, "warm", "trained", sampled=True)
+        if arm:
+            warm, trained = ([run.sampled[s] for run in arm] for s in ("warm", "trained"))
+            found[f"sampled: trained over warm, lambda {weight:g}"] = {"seeds": len(arm)} | clustered(warm, trained)
     least = {run.seed: run.evaluations["trained"] for run in proof.arm(weights[-1], "trained")} if weights else {}
     for weight in weights[:-1]:
         own = {run.seed: run.evaluations["trained"] for run in proof.arm(weight, "trained") if run.seed in least}
@@ -361,6 +374,11 @@ def tests(proof: Proof, one: Run) -> dict[str, Any]:
         found["trained over base"] = paired(proof.base["bounded"], trained)
     if trained and "warm" in one.evaluations:
         found["trained over warm"] = paired(one.evaluations["warm"], trained)
+    sampled = one.sampled.get("trained")
+    if sampled and proof.sampled_base:
+        found["sampled: trained over base"] = paired(proof.sampled_base, sampled)
+    if sampled and "warm" in one.sampled:
+        found["sampled: trained over warm"] = paired(one.sampled["warm"], sampled)
     for stage, real in one.real.items():
         if proof.real_base:
             found[f"real: {stage} over base"] = paired(proof.real_base, real)

@@ -25,14 +25,16 @@ def render(proof: Proof) -> list[str]:
     for one in proof.runs:
         for name, test in tests(proof, one).items():
             lines.append(f"| {one.name} | {name} | {test['n']} | {_points(test)} | {test['p']:.2g} |")
-    lines += ["", *_over_seeds(proof), *_gap(proof), *_splits(proof), *_lost(proof), *_real(proof), *_training(proof)]
+    lines += ["", *_over_seeds(proof), *_gap(proof), *_splits(proof), *_lost(proof)]
+    lines += [*_sampled(proof), *_real(proof), *_training(proof)]
     return lines
 
 
 def _made_by(proof: Proof) -> list[str]:
     """Model and versions; a page whose evaluations were made by several versions of the code says so."""
-    of_runs = [e for one in proof.runs for e in (*one.evaluations.values(), *one.real.values())]
-    infos = [e.info for e in (*proof.base.values(), *([proof.real_base] if proof.real_base else []), *of_runs)]
+    parts = [d for one in proof.runs for d in (one.evaluations, one.sampled, one.real)]
+    of_base = [*proof.base.values(), *(e for e in (proof.sampled_base, proof.real_base) if e)]
+    infos = [e.info for e in (*of_base, *(e for part in parts for e in part.values()))]
     if not infos:
         return []
     versions = sorted({str(info["code_version"]) for info in infos})
@@ -138,6 +140,15 @@ def _lost(proof: Proof) -> list[str]:
 
 def _stage_order(stage: str) -> float:
     return {"warm": 0.0, "trained": 1e9}.get(stage, float(stage.removeprefix("step ")) if "step " in stage else 1e8)
+
+
+def _sampled(proof: Proof) -> list[str]:
+    rows = [_row("base", proof.sampled_base)] if proof.sampled_base else []
+    rows += [_row(f"{one.name} {stage}", e) for one in proof.runs for stage, e in one.sampled.items()]
+    if not rows:
+        return []
+    title = "### The same validation episodes, sampled as in training (one rollout each)"
+    return [title, "", "| model | n | correct | stale | hedged |", "|---|---|---|---|---|", *rows, ""]
 
 
 def _real(proof: Proof) -> list[str]:

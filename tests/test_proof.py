@@ -27,15 +27,18 @@ from train import proof
 RIGHT, WRONG = "Oslo", "Rome"
 
 
-def evaluated(folder: Path, right: list[int], *, n: int = 12, condition: str = "bounded") -> None:
+def evaluated(
+    folder: Path, right: list[int], *, n: int = 12, condition: str = "bounded", temperature: float = 0.0
+) -> None:
     """A finished run in which the episodes numbered in `right` are answered right."""
     protocol = ProtocolConfig(budget=40)
     episodes = [
         Episode.from_record(record(i, 2, gold="Oslo", stale=["Rome"], tags={"update_style": f"s{i % 2}"}))
         for i in range(n)
     ]
+    sampling = {"temperature": temperature}
     info = RunInfo(
-        "m", None, None, condition, "local", {}, asdict(protocol), {}, 1, n, "tasks", "p", "g", "c", 0.5, [], []
+        "m", None, None, condition, "local", {}, asdict(protocol), sampling, 1, n, "tasks", "p", "g", "c", 0.5, [], []
     )
     rows = []
     for i, episode in enumerate(episodes):
@@ -86,6 +89,7 @@ def test_the_page_and_its_numbers(folder: Path, tmp_path: Path, capsys: pytest.C
     assert "| lambda 0.5 step 10 | 12 | " in page
     written = json.loads((tmp_path / "page/result.json").read_text("utf-8"))
     assert written == json.loads(json.dumps(numbers(load(folder))))
+    assert "ampled" not in page
     assert "| lambda 0.5 over lambda 0: stale | 2 | +0.0 " in page
     evaluated(folder / "lambda1-seed0/eval/trained", list(range(10)))
     assert evaluation.main(["proof", str(folder), "--out", str(tmp_path / "page/result.v2")]) == 0
@@ -97,6 +101,28 @@ def test_the_page_and_its_numbers(folder: Path, tmp_path: Path, capsys: pytest.C
     three = json.loads((tmp_path / "page/result.v2.json").read_text("utf-8"))
     assert three["lambda 1 over lambda 0: correct"]["seeds"] == 1
     assert (tmp_path / "page/result.png").stat().st_size > 10_000
+
+
+def test_sampled_evaluations_have_a_table_and_tests_of_their_own(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    evaluated(folder / "base/sampled", [], temperature=1.0)
+    for seed, right in ((0, 7), (1, 4)):
+        evaluated(folder / f"lambda0.5-seed{seed}/sampled/warm", [0], temperature=1.0)
+        evaluated(folder / f"lambda0.5-seed{seed}/sampled/trained", list(range(right)), temperature=1.0)
+    evaluated(folder / "lambda0-seed1/sampled/trained", [0, 1], temperature=1.0)
+    assert evaluation.main(["proof", str(folder), "--out", str(tmp_path / "result")]) == 0
+    page = capsys.readouterr().out
+    assert "| lambda0.5-seed0 | sampled: trained over base | 12 | +58.3 " in page
+    assert "| lambda0-seed1 | sampled: trained over warm | 12 | +8.3 " in page, "the other lambda's warm start"
+    assert "| sampled: trained over warm, lambda 0.5 | 2 | +37.5 " in page
+    assert "| lambda0.5-seed1 trained | 12 | 33.3% " in page
+    assert "| trained over warm, lambda 0.5 | 2 | +50.0 " in page, "the greedy ones are as they were"
+    written = json.loads((tmp_path / "result.json").read_text("utf-8"))
+    assert written["runs"]["lambda0.5-seed1"]["sampled"]["trained"]["accuracy"] == pytest.approx(4 / 12)
+    evaluated(folder / "lambda0-seed0/sampled/trained", [0])  # greedy
+    with pytest.raises(UserError, match=r"temperature is 0\.0 .* and 1\.0"):
+        load(folder)
 
 
 def test_points_of_the_curves_are_over_the_same_episodes(folder: Path) -> None:
@@ -238,6 +264,7 @@ def test_the_plan_and_what_is_left(tmp_path: Path, capsys: pytest.CaptureFixture
     assert [s.name for s in steps if s.run == "base"] == [
         "validation bounded",
         "validation full",
+        "sampled",
         "validation no_memory",
         "validation copy_last",
         "validation oracle_notes",

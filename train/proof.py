@@ -1,8 +1,9 @@
 """`python -m train.proof`: the proof that Supersede trains the small model, as separate resumable steps.
 
 A run is a seed and a lambda: warm start, GRPO (configs/supersede_proof.toml), then evaluations of its warm start, of
-some checkpoints and of its last adapter on generated validation episodes and on real conversations. The base model is
-evaluated once. Every step is a command that anybody can run alone; what is done is told by the files it leaves.
+some checkpoints and of its last adapter on generated validation episodes (greedy; both ends of a run also sampled, as
+training does) and on real conversations. The base model is evaluated once. Every step is a command that anybody can run
+alone; what is done is told by the files it leaves.
 """
 
 from __future__ import annotations
@@ -36,6 +37,8 @@ RULES = ("no_memory", "copy_last", "oracle_notes")
 """Note-takers that are no model: the base model answers from their notes."""
 VALIDATION_FROM = 1_000
 """First validation seed: episodes before it were played with earlier configurations (docs/results/README.md)."""
+SAMPLED_AT = 1.0
+"""Temperature of the sampled evaluations: training's own. GRPO improves the policy that samples, not its best guess."""
 CHECKPOINT_N = 100
 """Validation episodes at each checkpoint; the ends of a run get all `n`."""
 
@@ -96,6 +99,7 @@ def _base_steps(settings: Settings, config: LocalConfig) -> Iterator[Step]:
     folder = settings.out / "base"
     for condition in ("bounded", "full"):
         yield _evaluation(settings, config, "base", f"validation {condition}", folder / "eval", None, condition)
+    yield _evaluation(settings, config, "base", "sampled", folder / "sampled", None, temperature=SAMPLED_AT)
     for system in RULES:
         yield _evaluation(settings, config, "base", f"validation {system}", folder / "baselines", None, system=system)
     if settings.real:
@@ -111,19 +115,19 @@ def _run_steps(settings: Settings, config: LocalConfig, weight: float, seed: int
     words += ["--steps", str(total), "--model", settings.model]
     product = folder / "adapter" / "adapter_config.json"
     yield Step(name, "train", tuple(words), folder / "metrics.jsonl", total, product)
-    # the warm start does not depend on lambda: the first one's is evaluated
-    warm = ["warm"] if weight == settings.lambdas[0] else []
-    for adapter in (*warm, "adapter"):
-        label = {"warm": "warm", "adapter": "trained"}[adapter]
-        out = folder / "eval" / label
-        yield _evaluation(settings, config, name, f"validation {label}", out, folder / adapter)
+    warm = weight == settings.lambdas[0]  # the warm start does not depend on lambda: the first one's is evaluated
+    ends = ({"warm": folder / "warm"} if warm else {}) | {"trained": folder / "adapter"}
+    for stage, adapter in ends.items():
+        yield _evaluation(settings, config, name, f"validation {stage}", folder / "eval" / stage, adapter)
     for step in range(10, total, 10) if warm else ():
-        adapter = f"step_{step:04d}"
-        out = folder / "eval" / adapter
-        yield _evaluation(settings, config, name, f"validation step {step}", out, folder / adapter, n=CHECKPOINT_N)
-    for adapter in (*warm, "adapter") if settings.real else ():
-        label = {"warm": "warm", "adapter": "trained"}[adapter]
-        yield _evaluation(settings, config, name, f"real {label}", folder / "real" / label, folder / adapter, real=True)
+        adapter = folder / f"step_{step:04d}"
+        out = folder / "eval" / adapter.name
+        yield _evaluation(settings, config, name, f"validation step {step}", out, adapter, n=CHECKPOINT_N)
+    for stage, adapter in ends.items():
+        out = folder / "sampled" / stage
+        yield _evaluation(settings, config, name, f"sampled {stage}", out, adapter, temperature=SAMPLED_AT)
+    for stage, adapter in ends.items() if settings.real else ():
+        yield _evaluation(settings, config, name, f"real {stage}", folder / "real" / stage, adapter, real=True)
 
 
 def _evaluation(
@@ -138,6 +142,7 @@ def _evaluation(
     n: int | None = None,
     real: bool = False,
     system: str = "notes",
+    temperature: float = 0.0,
 ) -> Step:
     protocol = config.protocol
     count = settings.real if real else min(settings.n, n or settings.n)
@@ -149,6 +154,7 @@ def _evaluation(
     words += ["--batch-size", "8" if real else "50", "--out", str(out)]
     words += ["--adapter", str(adapter)] if adapter else []
     words += ["--system", system] if system != "notes" else []
+    words += ["--temperature", f"{temperature:g}"] if temperature else []
     return Step(run, name, tuple(words), out / (condition if system == "notes" else system) / "rows.jsonl", count)
 
 
