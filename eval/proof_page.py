@@ -10,6 +10,9 @@ from eval.pictures import load_pyplot
 from eval.proof import Evaluation, Proof, Run, over_seeds, tests
 from supersede_env.diagnosis import DIAGNOSES
 
+ENDS = ("warm", "trained")
+"""The stages at the two ends of a run's GRPO."""
+
 
 def render(proof: Proof) -> list[str]:
     """The page, as Markdown."""
@@ -17,7 +20,7 @@ def render(proof: Proof) -> list[str]:
     lines += ["| model | n | correct | stale | hedged |", "|---|---|---|---|---|"]
     lines += [_row(e.label, e) for e in proof.base.values()]
     for one in proof.runs:
-        for stage in ("warm", "trained"):
+        for stage in ENDS:
             if stage in one.evaluations:
                 lines.append(_row(f"{one.name} {stage}", one.evaluations[stage]))
     lines += ["", "### Paired tests, by run", ""]
@@ -25,7 +28,7 @@ def render(proof: Proof) -> list[str]:
     for one in proof.runs:
         for name, test in tests(proof, one).items():
             lines.append(f"| {one.name} | {name} | {test['n']} | {_points(test)} | {test['p']:.2g} |")
-    lines += ["", *_over_seeds(proof), *_gap(proof), *_splits(proof), *_lost(proof)]
+    lines += ["", *_over_seeds(proof), *_gap(proof), *_splits(proof), *_lost(proof), *_held(proof)]
     lines += [*_sampled(proof), *_real(proof), *_training(proof)]
     return lines
 
@@ -140,6 +143,28 @@ def _lost(proof: Proof) -> list[str]:
 
 def _stage_order(stage: str) -> float:
     return {"warm": 0.0, "trained": 1e9}.get(stage, float(stage.removeprefix("step ")) if "step " in stage else 1e8)
+
+
+def _held(proof: Proof) -> list[str]:
+    """What the last notes held, and what the answer made of it: notes that keep old beside new values mislead it."""
+    lines = ["### What the last notes held (greedy)", ""]
+    lines += [
+        "| model | characters | the current value | and a superseded one | correct with the current one alone | both |"
+    ]
+    lines += ["|---" * 6 + "|"]
+    found = [("base", e) for name, e in proof.base.items() if name == "bounded"]
+    found += [(f"{one.name} {s}", one.evaluations[s]) for one in proof.runs for s in ENDS if s in one.evaluations]
+    for label, evaluation in found:
+        current = [row for row in evaluation.rows.values() if row["metrics"]["gold_in_notes"]]
+        both = [row for row in current if row["metrics"]["stale_in_notes"]]
+        alone = [row for row in current if not row["metrics"]["stale_in_notes"]]
+        n = len(evaluation.rows)
+        cells = [f"{evaluation.rate('notes_chars'):.0f}", f"{len(current) / n:.0%}", f"{len(both) / n:.0%}"]
+        cells += [
+            f"{sum(r['r_cur'] for r in part) / len(part):.0%} of {len(part)}" if part else "-" for part in (alone, both)
+        ]
+        lines.append(f"| {label} | " + " | ".join(cells) + " |")
+    return [*lines, ""]
 
 
 def _sampled(proof: Proof) -> list[str]:
