@@ -24,7 +24,7 @@ from rewards.errors import UserError
 from train.folders import ADAPTER_FILES
 from train.local_config import MAY_CHANGE
 from train.overrides import flattened, load_toml
-from train.proof import run_name
+from train.proof import ENDS, run_name
 
 EXAMPLE = """example:
   python -m eval proof runs/proof --out docs/results/supersede_proof"""
@@ -77,6 +77,10 @@ class Run:
     metrics: list[dict[str, Any]] = field(default_factory=list)
     minutes: float = 0.0
 
+    def played(self, sampled: bool) -> dict[str, Evaluation]:
+        """The generated episodes by stage, greedy or sampled."""
+        return self.sampled if sampled else self.evaluations
+
 
 @dataclass(slots=True)
 class Proof:
@@ -94,8 +98,7 @@ class Proof:
 
     def arm(self, weight: float, *stages: str, sampled: bool = False) -> list[Run]:
         """The runs of one lambda that have all of these stages."""
-        own = [run for run in self.runs if run.weight == weight]
-        return [run for run in own if set(stages) <= set(run.sampled if sampled else run.evaluations)]
+        return [run for run in self.runs if run.weight == weight and set(stages) <= set(run.played(sampled))]
 
 
 def run(args: list[str]) -> int:
@@ -137,14 +140,17 @@ def load(folder: Path) -> Proof:
         own = folder / one.name / "warm"
         weights = adapter_sha256(str(own)) if (own / ADAPTER_FILES[0]).is_file() else None
         for other in runs:
-            for mine, theirs in ((one.evaluations, other.evaluations), (one.sampled, other.sampled)):
-                warm = theirs.get("warm")
+            for sampled in (False, True):
+                warm = other.played(sampled).get("warm")
                 if other.seed == one.seed and warm and weights in (None, warm.info["adapter_sha256"]):
-                    mine.setdefault("warm", warm)
+                    one.played(sampled).setdefault("warm", warm)
     sampled_base, real_base = (_evaluation(folder / "base" / w / "bounded", "base") for w in ("sampled", "real"))
-    refuse_mixed([*base.values(), *(e for one in runs for e in one.evaluations.values())])
-    refuse_mixed([*([sampled_base] if sampled_base else []), *(e for one in runs for e in one.sampled.values())])
-    refuse_mixed([*([real_base] if real_base else []), *(e for one in runs for e in one.real.values())])
+    for of_base, of_runs in (
+        (base.values(), [one.evaluations for one in runs]),
+        ([sampled_base], [one.sampled for one in runs]),
+        ([real_base], [one.real for one in runs]),
+    ):
+        refuse_mixed([e for e in (*of_base, *(e for stages in of_runs for e in stages.values())) if e])
     return Proof(base, sampled_base, real_base, runs)
 
 
@@ -156,8 +162,8 @@ def _run(place: Path) -> Run:
         found = _evaluation(evaluated / "bounded", stage, adapter)
         one.evaluations |= {stage: found} if found else {}
     for kind, stages in (("sampled", one.sampled), ("real", one.real)):
-        for stage, adapter in (("warm", place / "warm"), ("trained", place / "adapter")):
-            found = _evaluation(place / kind / stage / "bounded", stage, adapter)
+        for stage, adapter in ENDS.items():
+            found = _evaluation(place / kind / stage / "bounded", stage, place / adapter)
             stages |= {stage: found} if found else {}
     one.metrics = _lines(place / "metrics.jsonl")
     one.minutes = sum(row["seconds"] for row in (*_lines(place / "warm.jsonl"), *one.metrics)) / 60
@@ -325,6 +331,9 @@ def numbers(proof: Proof) -> dict[str, Any]:
     return found | over_seeds(proof)
 
 
+PLAYED = {False: "", True: "sampled: "}
+"""Whether the generated episodes were sampled, and how the tests over them are named."""
+
 SHARES = {"r_cur": "correct", "is_stale": "stale", "is_hedged": "hedged"}
 
 
@@ -333,14 +342,12 @@ def over_seeds(proof: Proof) -> dict[str, dict[str, float]]:
     found: dict[str, dict[str, float]] = {}
     weights = proof.weights
     for weight in weights:
-        arm = proof.arm(weight, "warm", "trained")
-        if arm:
-            warm, trained = ([run.evaluations[s] for run in arm] for s in ("warm", "trained"))
-            found[f"trained over warm, lambda {weight:g}"] = {"seeds": len(arm)} | clustered(warm, trained)
-        arm = proof.arm(weight, "warm", "trained", sampled=True)
-        if arm:
-            warm, trained = ([run.sampled[s] for run in arm] for s in ("warm", "trained"))
-            found[f"sampled: trained over warm, lambda {weight:g}"] = {"seeds": len(arm)} | clustered(warm, trained)
+        for sampled, prefix in PLAYED.items():
+            arm = proof.arm(weight, *ENDS, sampled=sampled)
+            if arm:
+                warm, trained = ([run.played(sampled)[stage] for run in arm] for stage in ENDS)
+                label = f"{prefix}trained over warm, lambda {weight:g}"
+                found[label] = {"seeds": len(arm)} | clustered(warm, trained)
     least = {run.seed: run.evaluations["trained"] for run in proof.arm(weights[-1], "trained")} if weights else {}
     for weight in weights[:-1]:
         own = {run.seed: run.evaluations["trained"] for run in proof.arm(weight, "trained") if run.seed in least}
@@ -369,16 +376,13 @@ def _plain(evaluation: Evaluation) -> dict[str, Any]:
 
 def tests(proof: Proof, one: Run) -> dict[str, Any]:
     found: dict[str, Any] = {}
-    trained = one.evaluations.get("trained")
-    if trained and "bounded" in proof.base:
-        found["trained over base"] = paired(proof.base["bounded"], trained)
-    if trained and "warm" in one.evaluations:
-        found["trained over warm"] = paired(one.evaluations["warm"], trained)
-    sampled = one.sampled.get("trained")
-    if sampled and proof.sampled_base:
-        found["sampled: trained over base"] = paired(proof.sampled_base, sampled)
-    if sampled and "warm" in one.sampled:
-        found["sampled: trained over warm"] = paired(one.sampled["warm"], sampled)
+    for sampled, prefix in PLAYED.items():
+        warm, trained = (one.played(sampled).get(stage) for stage in ENDS)
+        base = proof.sampled_base if sampled else proof.base.get("bounded")
+        if trained and base:
+            found[f"{prefix}trained over base"] = paired(base, trained)
+        if trained and warm:
+            found[f"{prefix}trained over warm"] = paired(warm, trained)
     for stage, real in one.real.items():
         if proof.real_base:
             found[f"real: {stage} over base"] = paired(proof.real_base, real)

@@ -9,15 +9,13 @@ from typing import Any
 from eval.pictures import load_pyplot
 from eval.proof import Evaluation, Proof, Run, over_seeds, tests
 from supersede_env.diagnosis import DIAGNOSES
-
-ENDS = ("warm", "trained")
-"""The stages at the two ends of a run's GRPO."""
+from train.proof import ENDS
 
 
 def render(proof: Proof) -> list[str]:
     """The page, as Markdown."""
     lines = [*_made_by(proof), "### Validation episodes (generated; other values and phrasings than in training)", ""]
-    lines += ["| model | n | correct | stale | hedged |", "|---|---|---|---|---|"]
+    lines += ROW_HEAD
     lines += [_row(e.label, e) for e in proof.base.values()]
     for one in proof.runs:
         for stage in ENDS:
@@ -44,6 +42,10 @@ def _made_by(proof: Proof) -> list[str]:
     several = "; it changed between the evaluations, the grader's version did not" if len(versions) > 1 else ""
     model, grader = infos[0]["model"], infos[0]["grader_version"]
     return [f"Model {model}, grader {grader}, environment's code {', '.join(versions)}{several}.", ""]
+
+
+ROW_HEAD = ("| model | n | correct | stale | hedged |", "|---|---|---|---|---|")
+"""The head of a table of `_row`s."""
 
 
 def _row(label: str, evaluation: Evaluation) -> str:
@@ -168,21 +170,21 @@ def _held(proof: Proof) -> list[str]:
 
 
 def _sampled(proof: Proof) -> list[str]:
-    rows = [_row("base", proof.sampled_base)] if proof.sampled_base else []
-    rows += [_row(f"{one.name} {stage}", e) for one in proof.runs for stage, e in one.sampled.items()]
-    if not rows:
-        return []
-    title = "### The same validation episodes, sampled as in training (one rollout each)"
-    return [title, "", "| model | n | correct | stale | hedged |", "|---|---|---|---|---|", *rows, ""]
+    title = "The same validation episodes, sampled as in training (one rollout each)"
+    return _beside(title, proof.sampled_base, [(one.name, one.sampled) for one in proof.runs])
 
 
 def _real(proof: Proof) -> list[str]:
-    if proof.real_base is None:
+    title = "Real conversations (LongMemEval oracle rows that fit the model)"
+    return _beside(title, proof.real_base, [(one.name, one.real) for one in proof.runs])
+
+
+def _beside(title: str, base: Evaluation | None, runs: Sequence[tuple[str, Mapping[str, Evaluation]]]) -> list[str]:
+    """Runs beside the base model; nothing where it was not evaluated."""
+    if base is None:
         return []
-    lines = ["### Real conversations (LongMemEval oracle rows that fit the model)", ""]
-    lines += ["| model | n | correct | stale | hedged |", "|---|---|---|---|---|", _row("base", proof.real_base)]
-    lines += [_row(f"{one.name} {stage}", e) for one in proof.runs for stage, e in one.real.items()]
-    return [*lines, ""]
+    rows = [_row("base", base), *(_row(f"{name} {stage}", e) for name, stages in runs for stage, e in stages.items())]
+    return [f"### {title}", "", *ROW_HEAD, *rows, ""]
 
 
 def _training(proof: Proof) -> list[str]:
@@ -207,7 +209,7 @@ def plot(proof: Proof, file: Path) -> None:
     common = drawn(proof)
     figure, (left, *others) = pyplot.subplots(1, 3, figsize=(14, 4), sharey=True)
     for weight, colour in zip(proof.weights, ("#4878a8", "#c0504d", "#777"), strict=False):
-        curves = [curve(one, common) for one in proof.arm(weight, "warm", "trained")]
+        curves = [curve(one, common) for one in proof.arm(weight, *ENDS)]
         _band(left, curves, colour, f"lambda {weight:g}")
         for axis, verdict in zip(others, TRAINING, strict=True):
             shares = [_shares(one, verdict) for one in proof.arm(weight)]
@@ -241,7 +243,7 @@ def _shares(one: Run, verdict: str) -> list[tuple[float, float]]:
 def drawn(proof: Proof) -> set[str]:
     """The episodes that every point and line of the picture is over (checkpoints take fewer than the ends of a run):
     one warm start is one point, whatever lambda comes after it."""
-    runs = [one for one in proof.runs if {"warm", "trained"} <= set(one.evaluations)]
+    runs = [one for one in proof.runs if set(ENDS) <= set(one.evaluations)]
     evaluations = [e for one in runs for e in one.evaluations.values()]
     evaluations += [proof.base[name] for name in ("bounded", "full") if name in proof.base]
     return set.intersection(*(set(e.rows) for e in evaluations)) if evaluations else set()

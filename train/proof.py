@@ -37,8 +37,8 @@ RULES = ("no_memory", "copy_last", "oracle_notes")
 """Note-takers that are no model: the base model answers from their notes."""
 VALIDATION_FROM = 1_000
 """First validation seed: episodes before it were played with earlier configurations (docs/results/README.md)."""
-SAMPLED_AT = 1.0
-"""Temperature of the sampled evaluations: training's own. GRPO improves the policy that samples, not its best guess."""
+ENDS = {"warm": "warm", "trained": "adapter"}
+"""The stages at the two ends of a run's GRPO, and the folders of their adapters."""
 CHECKPOINT_N = 100
 """Validation episodes at each checkpoint; the ends of a run get all `n`."""
 
@@ -99,7 +99,7 @@ def _base_steps(settings: Settings, config: LocalConfig) -> Iterator[Step]:
     folder = settings.out / "base"
     for condition in ("bounded", "full"):
         yield _evaluation(settings, config, "base", f"validation {condition}", folder / "eval", None, condition)
-    yield _evaluation(settings, config, "base", "sampled", folder / "sampled", None, temperature=SAMPLED_AT)
+    yield _evaluation(settings, config, "base", "sampled", folder / "sampled", None, sampled=True)
     for system in RULES:
         yield _evaluation(settings, config, "base", f"validation {system}", folder / "baselines", None, system=system)
     if settings.real:
@@ -116,7 +116,7 @@ def _run_steps(settings: Settings, config: LocalConfig, weight: float, seed: int
     product = folder / "adapter" / "adapter_config.json"
     yield Step(name, "train", tuple(words), folder / "metrics.jsonl", total, product)
     warm = weight == settings.lambdas[0]  # the warm start does not depend on lambda: the first one's is evaluated
-    ends = ({"warm": folder / "warm"} if warm else {}) | {"trained": folder / "adapter"}
+    ends = {stage: folder / adapter for stage, adapter in ENDS.items() if warm or stage != "warm"}
     for stage, adapter in ends.items():
         yield _evaluation(settings, config, name, f"validation {stage}", folder / "eval" / stage, adapter)
     for step in range(10, total, 10) if warm else ():
@@ -125,7 +125,7 @@ def _run_steps(settings: Settings, config: LocalConfig, weight: float, seed: int
         yield _evaluation(settings, config, name, f"validation step {step}", out, adapter, n=CHECKPOINT_N)
     for stage, adapter in ends.items():
         out = folder / "sampled" / stage
-        yield _evaluation(settings, config, name, f"sampled {stage}", out, adapter, temperature=SAMPLED_AT)
+        yield _evaluation(settings, config, name, f"sampled {stage}", out, adapter, sampled=True)
     for stage, adapter in ends.items() if settings.real else ():
         yield _evaluation(settings, config, name, f"real {stage}", folder / "real" / stage, adapter, real=True)
 
@@ -142,7 +142,7 @@ def _evaluation(
     n: int | None = None,
     real: bool = False,
     system: str = "notes",
-    temperature: float = 0.0,
+    sampled: bool = False,
 ) -> Step:
     protocol = config.protocol
     count = settings.real if real else min(settings.n, n or settings.n)
@@ -154,7 +154,8 @@ def _evaluation(
     words += ["--batch-size", "8" if real else "50", "--out", str(out)]
     words += ["--adapter", str(adapter)] if adapter else []
     words += ["--system", system] if system != "notes" else []
-    words += ["--temperature", f"{temperature:g}"] if temperature else []
+    # as training samples: GRPO improves the policy that samples, not its best guess
+    words += ["--temperature", f"{config.temperature:g}"] if sampled else []
     return Step(run, name, tuple(words), out / (condition if system == "notes" else system) / "rows.jsonl", count)
 
 
